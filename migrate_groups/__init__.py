@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.events import Events as Events
     from migrate_groups.migration.events import Silent as Silent
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
-    from migrate_groups.migration.result import WriteResult as WriteResult
+    from migrate_groups.migration.write_result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
     from migrate_groups.snapshots.rewind_to import ShiftBy as ShiftBy
@@ -59,7 +59,7 @@ _HOMES = {
     "Comparison": "migration.across.compare",
     **dict.fromkeys(("Events", "Silent"), "migration.events"),
     "GroupStatus": "migration.reading.status",
-    "WriteResult": "migration.result",
+    "WriteResult": "migration.write_result",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
     **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),

@@ -21,8 +21,8 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate
-from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.ways_back import go_back
+from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb

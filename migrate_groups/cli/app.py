@@ -12,7 +12,7 @@ import gc
 import resource
 import sys
 
-from migrate_groups.cli import documents, environment, streams, written
+from migrate_groups.cli import environment, json_output, streams, written
 from migrate_groups.cli.signals import INTERRUPTED, Stops
 from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError, was_interrupted
 from migrate_groups.text import brief
@@ -39,7 +39,7 @@ def main() -> None:
         # own limit.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
-        documents.awaited.set(False)
+        json_output.awaited.set(False)
         with stops.none_lost():
             code = _after_output(_run())
     except KeyboardInterrupt:
@@ -54,7 +54,7 @@ def main() -> None:
         stops.ignore()
     if code == INTERRUPTED:
         message = _interrupted()
-        documents.print_error("Interrupted", code, message)
+        json_output.print_error("Interrupted", code, message)
         sys.stderr.write(f"{message}\n")
     sys.exit(code)
 
@@ -73,7 +73,7 @@ def _run() -> int:
         if was_interrupted(error):
             raise
         message = brief(str(error))
-        documents.print_error(documents.kind_of(error), error.exit_code, message)
+        json_output.print_error(json_output.kind_of(error), error.exit_code, message)
         sys.stderr.write(f"error: {message}\n")
         if meaning := written.meaning(error):
             sys.stderr.write(f"exit {error.exit_code}: {meaning}\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from migrate_groups.cli.documents import print_bytes, print_document
+from migrate_groups.cli.json_output import print_bytes, print_document
 from migrate_groups.text import one_line
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
 def _print(stream: TextIO, shown: tuple[RenderableType | Result, ...]) -> None:
     from rich.console import Console
 
-    from migrate_groups.show import terminal
+    from migrate_groups.show import terminal_text
     from migrate_groups.show.result import Result
 
     # Rich must not take text for markup, and a line must stay one line, because a group may be named app[prod], or have
@@ -101,9 +101,9 @@ def _print(stream: TextIO, shown: tuple[RenderableType | Result, ...]) -> None:
     lines: list[RenderableType] = []
     for each in shown:
         if isinstance(each, Result):
-            lines += terminal.draw(each)
+            lines += terminal_text.draw(each)
         else:
-            lines.append(terminal.cell(each) if isinstance(each, str) else each)
+            lines.append(terminal_text.cell(each) if isinstance(each, str) else each)
     # A long line is left for the terminal to wrap (soft_wrap), because Rich would put a line break into an id.
     if stream.isatty():
         Console(file=stream, highlight=False, soft_wrap=True).print(*lines, sep="\n")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
     from migrate_groups.migration.ports import Clients, GroupReader
-    from migrate_groups.migration.result import WriteResult
+    from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from migrate_groups.cli.console import load_table, show_as, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -158,7 +158,7 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
 
     Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
     """
-    from migrate_groups.migration.prepare import refuse_forbidden
+    from migrate_groups.migration.make_plan import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
     found = {word: [each.name for each in plan.checks if each.verdict == word] for word in ("pending", "not known")}
@@ -195,7 +195,7 @@ def show_plan(
 
         print_document(plan_json.to_bytes(plan, rows()))
     else:
-        from migrate_groups.show import plan as views
+        from migrate_groups.show import plan_result as views
 
         show_as(output_format, views.plan(plan, stop, plan_out.name if plan_out else None))
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.work import shown_work
+from migrate_groups.cli.progress_display import shown_work
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from migrate_groups.migration.progress import Progress
+    from migrate_groups.migration.progress_callbacks import Progress
     from migrate_groups.migration.watch import WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 
@@ -83,7 +83,7 @@ def _bars(group: str) -> Iterator[Callable[[WatchProgress], None]]:
     from rich.console import Console
 
     from migrate_groups.show import replay
-    from migrate_groups.show.terminal import cell
+    from migrate_groups.show.terminal_text import cell
 
     tasks: dict[str, TaskID] = {}
     said: list[str] = []

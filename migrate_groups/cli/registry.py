@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import documents, environment, usage_errors
+from migrate_groups.cli import environment, json_output, usage_errors
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import AppliedOptions, GivenOptions
@@ -164,9 +164,9 @@ class _Command(TyperCommand):
 
         Raises `UsageError` if there are more arguments than the command takes.
         """
-        documents.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
+        json_output.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
         super().parse_args(ctx, args)
-        documents.awaited.set(ctx.params.get("output_format") == "json")
+        json_output.awaited.set(ctx.params.get("output_format") == "json")
         sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
         environment.from_variables.set(
             frozenset(name for name, source in sources.items() if source and source.name == "ENVIRONMENT")

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.work import Work, shown_looks
+from migrate_groups.cli.progress_display import Work, shown_looks
 from migrate_groups.errors import INSTALL_SPARK, MissingDependency
 from migrate_groups.text import named
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
-from migrate_groups.cli.work import shown_work
+from migrate_groups.cli.progress_display import shown_work
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.on_start import OnStart
-    from migrate_groups.migration.progress import Done
+    from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.reading.take import ObservedGroup
-    from migrate_groups.migration.result import WriteResult
+    from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop
@@ -73,7 +73,7 @@ class Terminal:
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         if self.output_format == "json":
-            from migrate_groups.show import plan as views
+            from migrate_groups.show import plan_result as views
 
             talk(views.plan(plan, self._stop))
         else:
@@ -210,7 +210,7 @@ class Terminal:
         With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
         is not complete, or if a group that must have stopped still consumes.
         """
-        from migrate_groups.show import plan as views
+        from migrate_groups.show import plan_result as views
 
         talk(f"receipt: {outcome.path}")
         self._show_text(views.execution(outcome.execution))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.work import shown_work
+from migrate_groups.cli.progress_display import shown_work
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:

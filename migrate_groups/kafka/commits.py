@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, PendingCommits, Refused
-from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.visible import check_visible, describe_permissions

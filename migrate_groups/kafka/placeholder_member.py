@@ -13,7 +13,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT
 from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
-from migrate_groups.kafka.groups import describe
+from migrate_groups.kafka.group_requests import describe
 from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.visible import describe_permissions
 from migrate_groups.kafka.wire import KafkaErrorClass

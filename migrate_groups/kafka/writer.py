@@ -9,7 +9,7 @@ from typing import TypeVar
 import kafka.errors as kafka_errors
 
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.hold import Hold, hold

@@ -7,64 +7,61 @@ have it. Until then OffsetFetch does not return it. A later commit to the same p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from migrate_groups.errors import NotAuthorized, Refused, UsageError
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.migration.progress import not_known
-from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.migration.progress_callbacks import not_known
+from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition, probe_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource, ResourceType
-from migrate_groups.planning.checks.barrier import NAME, can_wait, cannot_wait, may_commit, not_answered
-from migrate_groups.planning.plan import Check, Plan, Verdict
-from migrate_groups.text import shell_command, some
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.barrier import Probes
+from migrate_groups.planning.checks.registry import judge, of_target
+from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.plan import Plan
+from migrate_groups.text import shell_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Barrier:
     """How to wait for commits of groups on one cluster that brokers have accepted and not replicated yet.
 
-    - probes: for each partition of ``__consumer_offsets`` that holds commits of the groups, the name of a group of this
-      tool whose commits go to the same partition; empty if the tool can't wait.
+    - probes: what is known of the probe groups, which are groups of this tool: one for each partition of
+      ``__consumer_offsets`` that holds commits of the groups. None if there is no commit to wait for.
     - place: an existing partition for which the probe groups commit.
-    - checks: the check of the plan, whose name is ``name``; empty if there is no commit to wait for.
+    - is_target: whether the check is named as that of the target groups in a move to another cluster.
     """
 
-    probes: tuple[str, ...] = ()
+    probes: Probes | None = None
     place: TopicPartition | None = None
-    checks: tuple[Check, ...] = ()
-    settle: float
-    name: str = NAME
+    is_target: bool = False
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The check ``barrier`` of the plan; empty if there is no commit to wait for."""
+        checks = judge(Scope.BARRIER, self.probes) if self.probes is not None else ()
+        return tuple(map(of_target, checks)) if self.is_target else checks
 
     def pass_through(self, writer: GroupWriter) -> tuple[Check, ...]:
         """Commit to the probe groups, wait for the answers, and return the check.
 
         If it passes, a reading that begins now returns every commit that coordinators accepted before this call.
         """
-        if not self.probes or self.place is None:
+        probes, place = self.probes, self.place
+        if probes is None or place is None or not probes.may_commit:
             return self.checks
-        return (replace(self._judged(writer.commit_probes(self.probes, self.place)), name=self.name),)
-
-    def _judged(self, answers: Mapping[str, WriteAnswer]) -> Check:
-        failed = {
-            kind: [f"{probe} ({each.error})" for probe, each in answers.items() if each.answer is kind]
-            for kind in (Answer.REFUSED, Answer.UNKNOWN)
-        }
-        if refused := failed[Answer.REFUSED]:
-            return cannot_wait(f"a broker refused the commit to {some(refused)}", self.settle, "see its log")
-        if unknown := failed[Answer.UNKNOWN]:
-            return not_answered(f"no answer to the commit to {some(unknown)}")
-        waited = f"no accepted commit waited for a replica when the offsets were read, as {some(self.probes)} showed"
-        return Check.passed(NAME, waited)
+        answers = writer.commit_probes(probes.groups, place)
+        return replace(self, probes=replace(probes, answers=answers)).checks
 
     def remove(self, writer: GroupWriter, events: Events) -> None:
         """Delete the probe groups, after `pass_through` has passed. If one is left, tell the user."""
-        for probe in self.probes:
+        for probe in self.probes.groups if self.probes else ():
             answer = writer.delete_group(probe)
             if answer.answer is not Answer.WRITTEN and answer.error != "GROUP_ID_NOT_FOUND":
                 delete = shell_command("delete-group", [probe])
@@ -72,43 +69,43 @@ class Barrier:
                 return
 
 
-def barrier_of(reader: GroupReader, plan: Plan, name: str = NAME) -> Barrier:
+def shown_with_barrier(reader: GroupReader, plan: Plan) -> tuple[Plan, Barrier]:
+    """Return a plan as it is shown to the user, and how to wait for commits before the plan is made again. Reads only.
+
+    Raises `ClusterUnavailable`.
+    """
+    barrier = barrier_of(reader, plan)
+    return plan.with_checks(barrier.checks), barrier
+
+
+def barrier_of(reader: GroupReader, plan: Plan, *, is_target: bool = False) -> Barrier:
     """Return how to wait for commits of the groups of a plan. Reads only.
 
-    name: see `barrier_for`. Raises `ClusterUnavailable`.
+    is_target: see `Barrier`. Raises `ClusterUnavailable`.
     """
     groups = {group for change in plan.changes for group in (change.group, change.source_group) if group is not None}
-    return barrier_for(reader, groups, [change.topic_partition for change in plan.changes], plan.options.settle, name)
+    barrier = barrier_for(reader, groups, [change.topic_partition for change in plan.changes], plan.options.settle)
+    return replace(barrier, is_target=is_target)
 
 
 def barrier_for(
-    reader: GroupReader,
-    groups: Collection[str],
-    partitions: Collection[TopicPartition],
-    settle: float,
-    name: str = NAME,
+    reader: GroupReader, groups: Collection[str], partitions: Collection[TopicPartition], settle: float
 ) -> Barrier:
     """Return how to wait for commits of groups for these partitions. Reads only.
 
-    name: the name of the check in the result. The check warns if the tool can't wait, or refuses if ``settle`` is short
-    as well. Raises `ClusterUnavailable`.
+    Its check warns if the tool can't wait, or refuses if ``settle`` is short as well. Raises `ClusterUnavailable`.
     """
-    principal = reader.principal
     place = _existing_partition(reader, partitions) if partitions else None
     # Without a topic that exists, there is no commit to wait for: a topic is deleted with its committed offsets.
     if not groups or place is None:
-        return Barrier(settle=settle, name=name)
+        return Barrier()
     number = _number_of_partitions(reader)
     if not number:
-        hidden = f"{principal} may not describe Topic {OFFSETS_TOPIC!r}"
-        check = cannot_wait(hidden, settle, f"grant Describe on Topic {OFFSETS_TOPIC!r}")
-        return Barrier(checks=(replace(check, name=name),), settle=settle, name=name)
+        return Barrier(probes=Probes(principal=reader.principal, settle=settle), place=place)
     probes = tuple(probe_group(each, number) for each in sorted({log_partition(group, number) for group in groups}))
     permissions = reader.permissions([Resource(ResourceType.GROUP, probe) for probe in probes])
-    checks = (replace(can_wait(principal, probes, permissions, settle), name=name),)
-    if not may_commit(probes, permissions):
-        return Barrier(checks=checks, settle=settle, name=name)
-    return Barrier(probes=probes, place=place, checks=checks, settle=settle, name=name)
+    found = Probes(principal=reader.principal, groups=probes, permissions=permissions, settle=settle)
+    return Barrier(probes=found, place=place)
 
 
 @contextmanager

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.added import with_added_partitions
+from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write

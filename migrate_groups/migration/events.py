@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from migrate_groups.migration.progress import Done, in_silence
+from migrate_groups.migration.progress_callbacks import Done, in_silence
 from migrate_groups.migration.reading.take import ObservedGroup
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop

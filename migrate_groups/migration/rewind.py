@@ -14,7 +14,7 @@ from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.snapshots.rewind import RewindDecision, decide_all, rewound
+from migrate_groups.snapshots.rewind_decision import RewindDecision, decide_all, rewound
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics

@@ -44,3 +44,12 @@ def recreated_topics(then: Iterable[tuple[str, str | None]], now: Mapping[str, s
     ids; None or empty if not known. now: the current ids by topic.
     """
     return {topic for topic, earlier in then if is_same_topic(earlier, now.get(topic)) is False}
+
+
+def is_still(then: str | None, now: TopicDescription | None) -> bool | None:
+    """Return whether a topic still exists; False if it was deleted, or deleted and created again.
+
+    The result is None if the topic exists, and one of the topic ids is not known. then: the earlier topic id. now: the
+    current description; None if there is no such topic.
+    """
+    return False if now is None else is_same_topic(then, now.topic_id)

@@ -5,98 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 
 import msgspec
 
 from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Translation
-from migrate_groups.text import some
-
-
-class Verdict(StrEnum):
-    """The possible verdicts of a check, from best to worst.
-
-    - not applicable: there was nothing to compare, or a check that comes first refuses.
-    - pass: something was compared, and nothing speaks against the write.
-    - warn: what was found allows the write.
-    - not known: what had to be compared could not be read. The write is allowed, as with ``warn``.
-    - pending: the condition of the check does not hold yet, but must hold when offsets are written. A dry run succeeds,
-      and a write is refused.
-    - refuse: the write is forbidden.
-    """
-
-    NOT_APPLICABLE = "not applicable"
-    PASS = "pass"  # noqa: S105  no password
-    WARN = "warn"
-    NOT_KNOWN = "not known"
-    PENDING = "pending"
-    REFUSE = "refuse"
-
-
-NOTHING_TO_COMPARE = "there is nothing to compare"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The verdict of a named check. reason: what the check found, and what the user can do about it."""
-
-    name: str
-    verdict: Verdict
-    reason: str
-
-    @staticmethod
-    def passed(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``pass``."""
-        return Check(name=name, verdict=Verdict.PASS, reason=reason)
-
-    @staticmethod
-    def not_applicable(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``not applicable``: it compared nothing."""
-        return Check(name=name, verdict=Verdict.NOT_APPLICABLE, reason=reason)
-
-    @staticmethod
-    def not_known(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``not known``, which allows the write."""
-        return Check(name=name, verdict=Verdict.NOT_KNOWN, reason=reason)
-
-    @staticmethod
-    def warned(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``warn``, which allows the write."""
-        return Check(name=name, verdict=Verdict.WARN, reason=reason)
-
-    @staticmethod
-    def pending(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``pending``: its condition does not hold yet, and must hold at the write."""
-        return Check(name=name, verdict=Verdict.PENDING, reason=reason)
-
-    @staticmethod
-    def refused(name: str, reason: str) -> Check:
-        """Return a check with the verdict ``refuse``, which forbids the write."""
-        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
-
-    @staticmethod
-    def of(name: str, found: Collection[str], complaint: str, fine: str, *, compared: Collection[object]) -> Check:
-        """Return a check that refuses if ``found`` has any items, and otherwise passes with the reason ``fine``.
-
-        The reason of a refusal is the first three items and ``complaint``. compared: what was searched for ``found``.
-        If it is empty, the verdict is ``not applicable``.
-        """
-        if found:
-            return Check.refused(name, f"{some(found, 3)}: {complaint}")
-        return Check.passed(name, fine) if compared else Check.not_applicable(name, NOTHING_TO_COMPARE)
-
-    def depending_on(self, *others: Check) -> Check:
-        """Return the check; if one of the others refuses, a check of the same name that is ``not applicable``.
-
-        The result of a check says nothing if what it compares is already known to be wrong.
-        """
-        refusing = next((each for each in others if each.verdict is Verdict.REFUSE), None)
-        if refusing is None:
-            return self
-        return Check.not_applicable(self.name, f"not judged, because the check {refusing.name!r} refuses")
 
 
 @dataclass(frozen=True, kw_only=True)

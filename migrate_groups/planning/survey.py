@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.change import Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Facts about a cluster that are read once, before the source group stops.
+    """Facts about a cluster that are read once, before the source group stops. What was not read has its default.
 
     - principal: the principal of the client.
     - permissions: the operations that the principal may perform on each group and topic; None if brokers don't return
@@ -27,9 +28,9 @@ class ClusterFacts:
 
     principal: str
     permissions: Mapping[Resource, frozenset[Operation] | None]
-    topic_names: frozenset[str]
-    offsets_retention: timedelta | None
-    metadata_limit: int | None
+    topic_names: frozenset[str] = frozenset()
+    offsets_retention: timedelta | None = None
+    metadata_limit: int | None = None
     second_client_lacks: str = ""
 
 
@@ -37,18 +38,27 @@ class ClusterFacts:
 class Survey:
     """Facts about the groups, topics and partitions of a write, as they were read from the cluster at one time.
 
+    What was not read is empty.
+
     - groups: source and target groups; a group that does not exist is ``Dead``.
     - committed: the committed offsets of each group by partition; None means no committed offset.
     - topics: the topics that exist.
     - bounds: the log start and log end offsets. A partition that does not exist or has no leader is absent.
     - cut: the offsets to write below which an unclean leader election has replaced records, each with the offset of the
       first replaced record.
+    - logs_unread: why log start and log end offsets could not be read for some partitions, which are absent.
     """
 
     cluster_id: str
-    groups: Mapping[str, GroupDescription]
-    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
-    topics: Mapping[str, TopicDescription]
-    bounds: Mapping[TopicPartition, LogRange]
-    cut: Mapping[tuple[TopicPartition, CommittedOffset], int]
     cluster_facts: ClusterFacts
+    groups: Mapping[str, GroupDescription] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]] = field(default_factory=dict)
+    topics: Mapping[str, TopicDescription] = field(default_factory=dict)
+    bounds: Mapping[TopicPartition, LogRange] = field(default_factory=dict)
+    cut: Mapping[tuple[TopicPartition, CommittedOffset], int] = field(default_factory=dict)
+    logs_unread: str = ""
+
+    def now(self, order: Order) -> CommittedOffset | None:
+        """Return the committed offset of a group, topic and partition; None: no offset. ``KeyError`` if not read."""
+        group, topic, partition = order
+        return self.committed[group][TopicPartition(topic, partition)]

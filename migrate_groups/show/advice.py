@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from migrate_groups.migration.advise.application import Application
-from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
+from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import (
     LENGTH,

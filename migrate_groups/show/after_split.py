@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.advise.costs import Predicted
+from migrate_groups.migration.advise.predicted_costs import Predicted
 from migrate_groups.show import html
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import (

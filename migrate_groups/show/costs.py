@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from migrate_groups.migration.advise.costs import GroupCost, Predicted
+from migrate_groups.migration.advise.predicted_costs import GroupCost, Predicted
 from migrate_groups.show.after_split import PredictedSeconds
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import (

@@ -10,7 +10,7 @@ from migrate_groups.migration.rewind import Rewinding
 from migrate_groups.show.file_documents import Expansion, RewindDocument, RewoundPartition, SplitDocument
 from migrate_groups.show.result import NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table, headed
 from migrate_groups.show.rows import of_columns
-from migrate_groups.snapshots.rewind import Note, RewindDecision
+from migrate_groups.snapshots.rewind_decision import Note, RewindDecision
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted
 

@@ -1,8 +1,8 @@
 """The result of a command: tables with their columns, figures and remarks.
 
-``terminal.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they escape
-names and texts. The JSON document of a command is a class (``documents.py``), because programs rely on the names, types
-and order of its fields. A result takes its rows from the document if the document has all that the columns need.
+``terminal_text.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they
+escape names and texts. The JSON document of a command is a class (``documents.py``), because programs rely on the
+names, types and order of its fields. A column names its field there.
 """
 
 from __future__ import annotations

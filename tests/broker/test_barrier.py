@@ -16,7 +16,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, OfGroups
-from migrate_groups.kafka.groups import commit_offsets
+from migrate_groups.kafka.group_requests import commit_offsets
 from migrate_groups.kafka.private import Client
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared

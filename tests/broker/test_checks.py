@@ -12,10 +12,10 @@ from contextlib import nullcontext
 import confluent_kafka
 import pytest
 
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from tests.support.broker_world import until
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
 from tests.support.raw_member import raw_member, subscription

@@ -13,10 +13,10 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.result import WriteResult
 from migrate_groups.migration.write import write
+from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution

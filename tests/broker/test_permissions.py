@@ -20,13 +20,13 @@ from kafka.admin import ResourceType as AclResourceType
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
-from migrate_groups.migration.delete import what_would_go
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.delete_groups import what_would_go
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.snapshots.rewind_to import ToTime
 from migrate_groups.snapshots.selection import TopicPattern

@@ -351,7 +351,7 @@ def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_serv
     async def nothing(client):
         return {}
 
-    monkeypatch.setattr("migrate_groups.kafka.groups.describe", dead)
+    monkeypatch.setattr("migrate_groups.kafka.group_requests.describe", dead)
     monkeypatch.setattr("migrate_groups.kafka.wire.list_groups", nothing)
     with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers))) as reader:
         assert reader.describe_group(group).stopped

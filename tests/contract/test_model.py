@@ -10,9 +10,9 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write

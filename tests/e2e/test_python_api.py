@@ -10,7 +10,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
+from migrate_groups.migration.make_plan import make_plan, plan_at_the_write, refuse_forbidden
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.write import write

@@ -165,9 +165,9 @@ def test_stages_are_shown_until_ctrl_c() -> None:
     program = f"""
 import sys
 sys.path[:0] = {sys.path!r}
-from migrate_groups.cli import work
+from migrate_groups.cli import progress_display
 from migrate_groups.cli.spark_here import spark_here
-work._Lines.first = work._Lines.pause = 0.01
+progress_display._Lines.first = progress_display._Lines.pause = 0.01
 try:
     with spark_here(1) as spark:
         spark.range(10**13).selectExpr("sum(id)").collect()

@@ -8,16 +8,17 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.events import Silent
-from migrate_groups.migration.hand_over.clusters import OneCluster
+from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.check import Check
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
@@ -25,7 +26,7 @@ from tests.support.clock import FakeClock
 
 def prepare(reader, *arguments, **options) -> Prepared:
     """Return the plan of a hand-over within one cluster, as it is before the wait for the source group."""
-    return prepare_for(OneCluster(reader), *arguments, **options)
+    return prepare_for(Clusters(reader), *arguments, **options)
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
@@ -35,7 +36,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
         def still_running(self, *observed) -> None:
             progress(*observed)
 
-    steps = CutOver(OneCluster(reader), shown, clock, wait=60, events=Watching())
+    steps = CutOver(Clusters(reader), shown, clock, wait=60, events=Watching())
     steps.wait_for_stop()
     return steps.read()
 

@@ -9,7 +9,7 @@ import pytest
 
 from migrate_groups.errors import UsageError
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
-from migrate_groups.migration.advise.costs import judge_costs
+from migrate_groups.migration.advise.predicted_costs import judge_costs
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, Outcome
 from migrate_groups.planning.execution import Execution

@@ -13,7 +13,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition, probe_group
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.check import Verdict
 from tests.support.clock import FakeClock
 from tests.support.in_memory import OFFSETS_PARTITIONS, InMemoryCluster, InMemoryRecords
 from tests.support.move import OPTIONS, THERE, Move

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import get_type_hints
 
 import pytest
 from msgspec import structs
@@ -12,17 +13,37 @@ from migrate_groups.migration.reading.survey import read_cluster_facts, survey
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.hold import can_be_held
-from migrate_groups.planning.checks.run import run_checks
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.barrier import Probes
+from migrate_groups.planning.checks.facts import (
+    GroupDeletionFacts,
+    HandOverFacts,
+    MirrorFacts,
+    RollbackFacts,
+    RunDeletionFacts,
+)
+from migrate_groups.planning.checks.live_source import LiveSource
+from migrate_groups.planning.checks.registry import judge, rules_of
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
+FACTS = {
+    Scope.HAND_OVER: HandOverFacts,
+    Scope.SOURCE: HandOverFacts,
+    Scope.MIRROR: MirrorFacts,
+    Scope.TARGET: HandOverFacts,
+    Scope.LIVE_SOURCE: LiveSource,
+    Scope.BARRIER: Probes,
+    Scope.ROLLBACK: RollbackFacts,
+    Scope.HAND_BACK: HandOverFacts,
+    Scope.DELETE_OF_RUN: RunDeletionFacts,
+    Scope.DELETE_OF_GROUP: GroupDeletionFacts,
+}
 MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset([TopicPartition("t", 0)]))
 
 
@@ -49,8 +70,8 @@ def checks(cluster: InMemoryCluster, rows: list[Row], **options) -> dict[str, Ch
     chosen = WriteOptions(**options)
     wanted = wanted_rows(rows)
     facts = survey(cluster, wanted)
-    decisions = decide(wanted, facts, chosen)
-    return {each.name: each for each in run_checks(decisions, with_an_offset(decisions), facts, chosen)}
+    decided = HandOverFacts(survey=facts, options=chosen, decided=wanted).decided_by(facts)
+    return {each.name: each for each in judge(Scope.HAND_OVER, decided)}
 
 
 def refusing(found: dict[str, Check]) -> list[str]:
@@ -77,6 +98,20 @@ def test_every_check_passes_for_a_clean_hand_over(cluster):
         "in range",
         "retention",
     ]
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_each_check_of_the_registry_is_once_in_a_scope_and_after_those_it_depends_on(scope):
+    """In each scope, no two checks have the same name, and a check comes after the checks on which it depends.
+
+    Each judges the type of facts that belongs to the scope.
+    """
+    rules = rules_of(scope)
+    assert all(issubclass(FACTS[scope], get_type_hints(rule.judge)["facts"]) for rule in rules)
+    names = [rule.name for rule in rules]
+    assert sorted(set(names)) == sorted(names)
+    for at, rule in enumerate(rules):
+        assert {name for name in rule.depends_on if name in names} <= {*names[:at]}
 
 
 def test_a_file_without_offsets_is_refused(cluster):
@@ -172,7 +207,9 @@ def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reaso
 
     If the group never had a member, the check warns that all its offsets expire.
     """
-    found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
+    group = description(state="Empty", protocol_type=protocol_type)
+    live = LiveSource(group=group, principal="User:a", permitted=permitted, is_held=True, kept=None, settle=10)
+    (found,) = judge(Scope.LIVE_SOURCE, live)
     assert (found.name, found.verdict) == ("hold", verdict)
     assert found.reason.startswith(reason)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import ssl
-import struct
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -18,12 +16,9 @@ import typer.main
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
-    NoEncryption,
     PrivateFormat,
     load_pem_private_key,
 )
-from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
-from cryptography.x509 import load_pem_x509_certificate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +27,6 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.registry import command_line
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.kafka.credentials.client_properties import ClientProperties, understand
-from migrate_groups.kafka.credentials.der import children, fields
 from migrate_groups.kafka.credentials.grants import ClientSecret
 from migrate_groups.kafka.credentials.jaas import parse_jaas
 from migrate_groups.kafka.credentials.oauth import OAuth
@@ -261,27 +255,6 @@ def pem():
     locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(SECRET.encode()))
     chain = "".join(each.bytes().decode() for each in leaf.cert_chain_pems)
     return authority.cert_pem.bytes().decode(), chain, locked.decode()
-
-
-@pytest.mark.parametrize("kind", ["PEM", "JKS", "PKCS12"])
-def test_a_certificate_of_an_unknown_version_is_refused(pem, tmp_path, kind):
-    """If a truststore has a certificate with an unknown version, the error says so, or that the store is damaged."""
-    certificate = load_pem_x509_certificate(pem[0].encode())
-    version, unknown = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x64"
-    damaged = certificate.public_bytes(Encoding.DER).replace(version, unknown)
-    entry = struct.pack(">IHQ7sI", 2, 0, 0, b"\0\5X.509", len(damaged)) + damaged
-    store = serialize_key_and_certificates(None, None, None, [certificate], NoEncryption()).replace(version, unknown)
-    (content,) = fields(store, 0x30)
-    content = content[: -2 - len(children(content)[2][1])]  # without its MAC
-    stores = {
-        "PEM": b"-----BEGIN CERTIFICATE-----\n%b\n-----END CERTIFICATE-----\n" % base64.b64encode(damaged),
-        "JKS": struct.pack(">3I", 0xFEEDFEED, 2, 1) + entry + bytes(20),
-        "PKCS12": b"\x30\x82" + len(content).to_bytes(2) + content,
-    }
-    (tmp_path / "store").write_bytes(stores[kind])
-    complaint = "has a certificate that can't be read .*100 is not a valid" if kind == "PEM" else "is damaged: copy it"
-    with pytest.raises(InvalidInput, match=complaint):
-        parsed(f"security.protocol=SSL\nssl.truststore.location={tmp_path}/store\n")
 
 
 @pytest.mark.parametrize("line_end", ["\\n", " \\\n", "\\n\\\n  "])

@@ -13,10 +13,10 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.events import Silent
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer

@@ -17,8 +17,8 @@ from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.carry_out import agree
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition

@@ -11,10 +11,10 @@ from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.log_ports import LogReader
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
@@ -23,10 +23,10 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable, GroupNotFound, NotAuthorized, PartlyApplied, Refused
-from migrate_groups.migration.delete import Deletion, delete_groups, what_would_go
+from migrate_groups.migration.delete_groups import Deletion, delete_groups, what_would_go
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition

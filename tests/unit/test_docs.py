@@ -15,6 +15,8 @@ import typer.main
 from typer._click.exceptions import UsageError
 
 from migrate_groups.cli.registry import GROUPS, command_line
+from migrate_groups.planning.checks.registry import REGISTRY
+from migrate_groups.planning.checks.rule import Scope
 from tests.support.pages import commands
 
 ROOT = Path(__file__).parents[2]
@@ -42,26 +44,15 @@ def anchors(page: Path) -> set[str]:
     return set(made) | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
 
 
-def checks_in(module: Path) -> set[str]:
-    """Return the names of the checks that a module makes with ``Check.…(name, …)``.
-
-    The name is a literal, or a variable to which a literal is assigned.
-    """
-    nodes = [*ast.walk(ast.parse(module.read_text()))]
-    variables = {
-        target.id: node.value
-        for node in nodes
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    first = [node.args[0] for node in nodes if isinstance(node, ast.Call) and node.args and _makes_check(node.func)]
-    literals = [variables.get(each.id) if isinstance(each, ast.Name) else each for each in first]
-    return {each.value for each in literals if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+def tables_of_checks(page: Path) -> list[list[list[str]]]:
+    """Return the tables of a page whose first column is ``check``: a list of rows, each a list of cells."""
+    tables = re.findall(r"^\| check \|.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text(), re.M)
+    return [[row.strip("|").split(" | ") for row in table.replace("| ", "|", 1).splitlines()] for table in tables]
 
 
-def _makes_check(function: ast.expr) -> bool:
-    return isinstance(function, ast.Attribute) and ast.unparse(function.value) == "Check"
+def names_of(*scopes: Scope) -> list[str]:
+    """Return the names of the checks of these scopes, each once, in the order of the registry."""
+    return list(dict.fromkeys(rule.name for rule in REGISTRY if set(scopes) & set(rule.scopes)))
 
 
 def test_readme_is_read_in_one_sitting():
@@ -160,15 +151,39 @@ def test_getting_started_calls_the_applications_as_they_expect():
         assert {*topics} <= {"invoices", "payments.card", "search.clicks"}
 
 
-def test_the_tables_of_checks_are_complete():
-    """Each check in the code has a row in docs/reference/checks.md or docs/move-to-another-cluster.md.
+def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
+    """The first table of docs/reference/checks.md has the checks of a hand-over, in the order in which plans show them.
 
-    Each row names a check in the code.
+    The table of docs/move-to-another-cluster.md has those that only a move has, and others that differ there.
     """
-    made = set().union(*map(checks_in, (ROOT / "migrate_groups").rglob("*.py")))
-    pages = (ROOT / "docs" / "reference" / "checks.md", ROOT / "docs" / "move-to-another-cluster.md")
-    tables = re.findall(r"^\| check \|.*\n\|[-|]+\n((?:\|.*\n)+)", "\n".join(map(Path.read_text, pages)), re.M)
-    assert {name for table in tables for name in re.findall(r"^\| ([^|]+?) \|", table, re.M)} == made
+    of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    names = [row[0].strip() for row in of_hand_over]
+    assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.LIVE_SOURCE)
+    (of_move,) = tables_of_checks(ROOT / "docs" / "move-to-another-cluster.md")
+    named_there = {row[0].strip() for row in of_move}
+    checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))
+    assert named_there <= checks <= {*names, *named_there}
+
+
+def test_the_table_of_checks_of_the_ways_back_has_the_checks_of_the_registry():
+    """The second table of docs/reference/checks.md has each check of a way back, with its commands.
+
+    Of `hand-back` it has those that a hand-over has not, or judges by other facts. The page says that it has the rest.
+    """
+    _, of_ways_back = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    both = (Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP)
+    scopes = {scope.value: (scope,) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, *both)} | {"delete-offsets": both}
+    shown = {
+        (name.strip(), scope)
+        for name, commands_of_row, *_ in of_ways_back
+        for command in commands_of_row.split(", if ")[0].split(", ")
+        for scope in scopes[command.strip()]
+    }
+    made = {(rule.name, scope) for rule in REGISTRY for scope in rule.scopes if scope in (Scope.ROLLBACK, *both)}
+    as_in_hand_over = {rule.name for rule in REGISTRY if {Scope.HAND_OVER, Scope.HAND_BACK} <= set(rule.scopes)}
+    made |= {(name, Scope.HAND_BACK) for name in names_of(Scope.HAND_BACK) if name not in as_in_hand_over}
+    made |= {("barrier", scope) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, *both)}
+    assert shown == made
 
 
 def test_reference_of_the_commands_is_current():

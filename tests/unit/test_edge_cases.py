@@ -12,7 +12,7 @@ from migrate_groups.api.snapshot import Snapshot
 from migrate_groups.errors import ClusterUnavailable, InvalidInput
 from migrate_groups.files.runs import receipt_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write

@@ -9,7 +9,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
@@ -17,7 +17,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.show import plan as views
+from migrate_groups.show import plan_result as views
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.drawn import on_a_terminal

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.landing import land_log
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import log_ends_parquet

@@ -20,7 +20,7 @@ from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
-from migrate_groups.show import plan as views
+from migrate_groups.show import plan_result as views
 from tests.support.cli import Cli, running, signals_kept
 from tests.support.connected import APPLY, MIGRATE, Connected
 

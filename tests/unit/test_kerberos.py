@@ -22,9 +22,11 @@ from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.kerberos import Kerberos
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.checks.target import second_client
+from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.checks.facts import Facts
+from migrate_groups.planning.checks.second_client import second_client
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.survey import ClusterFacts, Survey
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 GSSAPI = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
@@ -165,8 +167,10 @@ def test_a_plan_says_once_that_the_second_client_cant_log_in(mode, verdict, said
     With ``--second-client auto`` the check warns.
     """
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
-    survey = SimpleNamespace(cluster_facts=SimpleNamespace(second_client_lacks=security.second_client_lacks))
-    (check,) = second_client(survey, WriteOptions(second_client=mode))  # type: ignore[arg-type]
-    assert check.verdict is verdict
-    assert re.search(said, check.reason)
-    assert second_client(survey, WriteOptions(second_client="none")) == ()  # type: ignore[arg-type]
+    known = ClusterFacts(principal="User:a", permissions={}, second_client_lacks=security.second_client_lacks)
+    facts = Facts(survey=Survey(cluster_id="c", cluster_facts=known), options=WriteOptions(second_client=mode))
+    found = second_client(facts)
+    assert found is not None
+    assert found[0] is verdict
+    assert re.search(said, found[1])
+    assert second_client(replace(facts, options=WriteOptions(second_client="none"))) is None

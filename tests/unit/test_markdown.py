@@ -9,10 +9,11 @@ from hypothesis import example, given
 
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
+from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.show import markdown
-from migrate_groups.show import plan as views
+from migrate_groups.show import plan_result as views
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 from tests.support.drawn import on_a_terminal

@@ -16,11 +16,11 @@ from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Action
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.translation import Behind
 from migrate_groups.show import markdown
-from migrate_groups.show import plan as views
+from migrate_groups.show import plan_result as views
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move

@@ -8,15 +8,17 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.checks.hold import can_be_held
-from migrate_groups.planning.checks.run import run_checks
-from migrate_groups.planning.decide import decide, with_an_offset
+from migrate_groups.planning.check import Check
+from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.live_source import LiveSource
+from migrate_groups.planning.checks.registry import judge
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -83,8 +85,8 @@ def test_a_plan_that_writes_nothing_has_no_check_that_passes(cluster):
     """With no offset to write, no check passes: nothing was compared."""
     wanted = wanted_rows([])
     facts = survey(cluster, wanted)
-    decisions = decide(wanted, facts, WriteOptions())
-    found = run_checks(decisions, with_an_offset(decisions), facts, WriteOptions())
+    decided = HandOverFacts(survey=facts, options=WriteOptions(), decided=wanted).decided_by(facts)
+    found = judge(Scope.HAND_OVER, decided)
     assert [check.name for check in found if check.verdict == "pass"] == []
     assert {str(check.verdict) for check in found} == {"refuse", "not applicable"}
 
@@ -165,7 +167,8 @@ def test_permissions_that_brokers_do_not_report_are_not_known(cluster, monkeypat
     monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
     assert checks(cluster, BOTH)["permission"].verdict == "not known"
     group = GroupDescription(group="g", state="Empty", group_type="classic", protocol_type="consumer")
-    assert can_be_held("User:a", group, None).verdict == "not known"
+    live = LiveSource(group=group, principal="User:a", permitted=None, is_held=True, kept=None, settle=10)
+    assert [each.verdict for each in judge(Scope.LIVE_SOURCE, live)] == ["not known"]
 
 
 def test_after_a_wrong_cluster_nothing_else_is_judged(cluster):

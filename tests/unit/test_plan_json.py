@@ -21,9 +21,10 @@ from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.mirrors.position import Counts, Method, Position, Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Outcome, sorted_changes
+from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import TranslatedOffset, Translation

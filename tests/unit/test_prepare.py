@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from migrate_groups.migration.prepare import still_to_settle
+from migrate_groups.migration.make_plan import still_to_settle
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.regroup import name_groups

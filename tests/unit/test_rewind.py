@@ -9,7 +9,7 @@ from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
-from migrate_groups.snapshots.rewind import Note, decide, rewound
+from migrate_groups.snapshots.rewind_decision import Note, decide, rewound
 from migrate_groups.snapshots.rewind_to import RewindTo, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate

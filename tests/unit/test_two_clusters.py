@@ -16,8 +16,8 @@ from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import Rename, TopicNames
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock

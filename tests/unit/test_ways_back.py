@@ -6,19 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate_groups.errors import Refused
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
@@ -194,3 +195,32 @@ def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target
     made.alter_offsets("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
     (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
     assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)
+
+
+def test_a_rollback_does_not_need_the_logs_of_offsets_that_it_only_warns_about(monkeypatch):
+    """If the logs can't be read, or have no leader, it is not known whether the offsets of a rollback are within.
+
+    If the source group has lost an offset, the rollback writes it, and needs the log of its partition.
+    """
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=3)})
+    receipt = Receipt((migrate(made),))
+
+    def unavailable(partitions, *known):
+        if partitions:
+            raise ClusterUnavailable("broker 1 does not answer")
+        return {}
+
+    monkeypatch.setattr(made, "log_ranges", unavailable)
+    plan = plan_rollback(made, receipt)
+    (found,) = (each for each in plan.checks if each.name == "in range")
+    assert (found.verdict, "broker 1 does not answer" in found.reason) == (Verdict.NOT_KNOWN, True)
+    assert plan.refusals(at_the_write=True) == ()
+    monkeypatch.setattr(made, "log_ranges", lambda partitions: {})
+    (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
+    assert (found.verdict, "t-0, t-0: no leader" in found.reason) == (Verdict.NOT_KNOWN, True)
+    made.delete_offsets("old", [PARTITIONS[0]])
+    (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
+    assert (found.verdict, "t-0: no leader" in found.reason) == (Verdict.REFUSE, True)
+    monkeypatch.setattr(made, "log_ranges", unavailable)
+    with pytest.raises(ClusterUnavailable):
+        plan_rollback(made, receipt)

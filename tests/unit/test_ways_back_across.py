@@ -20,9 +20,10 @@ from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.selection import TopicPattern

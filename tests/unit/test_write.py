@@ -11,7 +11,7 @@ from msgspec import structs
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
-from migrate_groups.migration.prepare import make_plan, plan_at_the_write
+from migrate_groups.migration.make_plan import make_plan, plan_at_the_write
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_requests import rounds
@@ -19,9 +19,9 @@ from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock

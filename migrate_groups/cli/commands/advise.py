@@ -12,8 +12,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
-from migrate_groups.cli.costs import CostsRequest, compare_after, measure
-from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.measured_costs import CostsRequest, compare_after, measure
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
 from migrate_groups.text import shell_command
@@ -99,10 +99,10 @@ def advise(
     if output is not None or since is not None:
         raise UsageError("-o goes with --spec-for or --log, --since with --log: pass both")
     with connection.open_reader() as reader:
-        from migrate_groups.migration.advise import look
+        from migrate_groups.migration.advise import shared_groups
         from migrate_groups.show import advice as views
 
-        found = look.advise(reader, SystemClock(), named or ())
+        found = shared_groups.advise(reader, SystemClock(), named or ())
         if named is None:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
@@ -118,11 +118,11 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
         check_writable(output, replace=False)
     with connection.open_reader() as reader:
         from migrate_groups.files.split_toml import to_toml
-        from migrate_groups.migration.advise import look
+        from migrate_groups.migration.advise import shared_groups
         from migrate_groups.migration.advise.propose import propose
         from migrate_groups.show import advice as views
 
-        found = look.advise(reader, SystemClock(), options.all_groups([group], None))
+        found = shared_groups.advise(reader, SystemClock(), options.all_groups([group], None))
         proposal = propose(reader, found[0])
         warn_of_hidden_topics(reader)
     text = to_toml(proposal.spec, proposal.heading, proposal.notes)

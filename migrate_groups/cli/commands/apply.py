@@ -98,8 +98,8 @@ def apply(
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
     from migrate_groups.migration.hand_over.apply import apply as write
     from migrate_groups.migration.hand_over.apply import plan_apply
-    from migrate_groups.migration.record import refuse_by_record
-    from migrate_groups.migration.result import result_of
+    from migrate_groups.migration.receipt_refusals import refuse_by_record
+    from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)

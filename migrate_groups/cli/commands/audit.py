@@ -69,7 +69,7 @@ def audit(
     require_spark()
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
-    from migrate_groups.migration.record import check_clusters_named
+    from migrate_groups.migration.receipt_refusals import check_clusters_named
 
     target.check()
     execution = receipt_json.load(receipt_in(run_dir)).hand_over_to_judge()

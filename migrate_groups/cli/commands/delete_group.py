@@ -10,7 +10,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.terminal import Terminal
 
 
@@ -33,8 +33,8 @@ def delete_groups(
 
     Example: migrate-groups delete-group replay --dry-run
     """
-    from migrate_groups.migration.delete import delete_groups as delete
-    from migrate_groups.migration.delete import what_would_go
+    from migrate_groups.migration.delete_groups import delete_groups as delete
+    from migrate_groups.migration.delete_groups import what_would_go
     from migrate_groups.show.documents import DeleteGroupDocument
 
     wanted, clock = options.all_groups(groups, group), SystemClock()

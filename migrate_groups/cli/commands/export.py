@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_groups.cli import options
 from migrate_groups.cli.console import load_table, talk
-from migrate_groups.cli.documents import check_stdout_is_free, print_bytes, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free, print_bytes, print_document
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted
 

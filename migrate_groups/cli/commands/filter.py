@@ -8,7 +8,7 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.console import check_output, load_table, save_table, talk
-from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free, print_document
 from migrate_groups.text import counted
 
 

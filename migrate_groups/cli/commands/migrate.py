@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import options, plans, whole_groups
+from migrate_groups.cli import move_groups, options, plans
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
+from migrate_groups.cli.move_groups import WholeGroups
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
-from migrate_groups.cli.whole_groups import WholeGroups
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -173,7 +173,7 @@ def migrate(
     with mirror as opened:
         assert opened is not None  # noqa: S101  a target cluster is named
         found = (whole.plan if dry_run else whole.move)(opened, written_to)
-    whole_groups.conclude(found, output_format, detailed=detailed_exitcode)
+    move_groups.conclude(found, output_format, detailed=detailed_exitcode)
 
 
 def _dry_run(

@@ -13,7 +13,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, load_table, save_table, talk, warn_of_hidden_topics
-from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free, print_document
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.rewind_to import (
     PastEnd,

@@ -10,7 +10,7 @@ import typer
 
 from migrate_groups.cli import kafka_here, options
 from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
 from migrate_groups.errors import UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION

@@ -10,9 +10,9 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, save_table, talk, warn_of_hidden_topics
-from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.progress_display import shown_work
 from migrate_groups.cli.time_lag import with_time_lag
-from migrate_groups.cli.work import shown_work
 from migrate_groups.text import counted, some
 
 

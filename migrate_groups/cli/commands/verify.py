@@ -10,7 +10,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk, warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import shell_command, some

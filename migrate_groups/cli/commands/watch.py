@@ -12,7 +12,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import load_table, show, talk, warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, some
 

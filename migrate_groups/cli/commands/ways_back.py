@@ -21,7 +21,7 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.delete_offsets import OffsetsToDelete
+    from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
@@ -187,7 +187,7 @@ def delete_offsets(
         raise UsageError("--receipt -: rollback reads the receipt; name a file")
     named = options.one_group(group)
     path = new_receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
-    from migrate_groups.migration.delete_offsets import OffsetsToDelete
+    from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
     from migrate_groups.snapshots.selection import TopicPattern
 
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
@@ -208,9 +208,9 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.migration.delete_offsets import delete_offsets as delete
-    from migrate_groups.migration.delete_offsets import is_done, plan_deletion
-    from migrate_groups.migration.result import result_of
+    from migrate_groups.migration.delete_group_offsets import delete_offsets as delete
+    from migrate_groups.migration.delete_group_offsets import is_done, plan_deletion
+    from migrate_groups.migration.write_result import result_of
 
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
@@ -252,8 +252,8 @@ def _go(
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.result import result_of
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
+    from migrate_groups.migration.write_result import result_of
 
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:

@@ -16,7 +16,8 @@ from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Metadata, Name, Topic
 from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.schema import SNAPSHOT, Kind
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import COLUMNS, SnapshotTable

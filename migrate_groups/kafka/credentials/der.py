@@ -7,6 +7,10 @@ class Damaged(Exception):
     """A certificate, key or store is not valid in its format, for instance because it was cut off."""
 
 
+class WrongPassword(Exception):
+    """The password is wrong, or the protected content was changed."""
+
+
 def children(content: bytes) -> list[tuple[int, bytes]]:
     """Return the tag and the value of each DER element in ``content``.
 

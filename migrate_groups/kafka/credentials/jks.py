@@ -8,17 +8,13 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from migrate_groups.kafka.credentials.der import Damaged, fields
+from migrate_groups.kafka.credentials.der import Damaged, WrongPassword, fields
 
 # The format of the JDK's `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1 hash of the password
 # and of all bytes before it. Numbers are big-endian. Texts are in Java's modified UTF-8.
 MAGIC = b"\xfe\xed\xfe\xed"
 _DIGEST = 20  # the bytes of a SHA-1 hash
 _PROTECTED = bytes.fromhex("2b060104012a02110101")  # 1.3.6.1.4.1.42.2.17.1.1: how JKS encrypts a private key
-
-
-class WrongPassword(Exception):
-    """The password is wrong, or the protected content was changed."""
 
 
 class Entry(NamedTuple):

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certificate, load_pem_x509_certificates
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.kafka.credentials.der import Damaged
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
@@ -61,22 +62,22 @@ def is_pem(content: bytes) -> bool:
 
 
 def from_der(certificates: Iterable[bytes]) -> list[Certificate]:
-    """Return certificates in DER as objects of ``cryptography``. Raises ``ValueError`` if one is not valid."""
+    """Return certificates in DER as objects of ``cryptography``. Raises `Damaged` if one is not valid."""
     try:
         return [load_der_x509_certificate(each) for each in certificates]
-    except InvalidVersion as error:
-        raise ValueError from error
+    except (ValueError, InvalidVersion) as error:
+        raise Damaged from error
 
 
 def key_from_der(key: bytes) -> PrivateKeyTypes:
     """Return a private key in PKCS #8 (DER) as an object of ``cryptography``.
 
-    Raises ``ValueError`` if the key is not valid.
+    Raises `Damaged` if the key is not valid.
     """
     try:
         return load_der_private_key(key, None)
-    except (TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise Damaged from error
 
 
 def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificate]:

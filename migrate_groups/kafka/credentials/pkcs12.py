@@ -6,7 +6,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
 from cryptography.x509 import InvalidVersion
 
-from migrate_groups.kafka.credentials.der import Damaged, children, fields
+from migrate_groups.kafka.credentials.der import Damaged, WrongPassword, children, fields
 
 _MOST_ITERATIONS = 5_000_000  # as in the JDK's PKCS12KeyStore
 _DEEPEST = 16  # the parameters of a key's encryption are nested eight deep
@@ -23,7 +23,7 @@ def is_pkcs12(content: bytes) -> bool:
 def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertificates]:
     """Return a PKCS #12 store's number of private keys, and an object with its first private key and all certificates.
 
-    Raises `Damaged` if the store can't be read; ``ValueError`` if the password is wrong.
+    Raises `Damaged` if the store can't be read; `WrongPassword` if the password does not fit the content.
     """
     # `cryptography` does not return this number. In a damaged store the number of iterations can be so high that
     # `cryptography` would compute for minutes.
@@ -32,6 +32,8 @@ def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertifi
         return keys, load_pkcs12(content, None if password is None else password.encode())
     except (InvalidVersion, UnsupportedAlgorithm) as error:
         raise Damaged from error
+    except ValueError as error:
+        raise WrongPassword from error
 
 
 def _count_keys(content: bytes) -> int:

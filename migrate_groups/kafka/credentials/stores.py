@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 from cryptography.x509 import Certificate
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials import jks, pem, pkcs12
-from migrate_groups.kafka.credentials.der import Damaged
+from migrate_groups.kafka.credentials.der import Damaged, WrongPassword
 
 _JCEKS = b"\xce\xce\xce\xce"
 
@@ -33,16 +33,18 @@ class Store(NamedTuple):
         """
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location)
-        if self._is_jks():
-            # If a truststore has a private key, Java trusts the key's own certificate, but not the rest of its chain.
-            return self._pem(pem.from_der(each.certificates[:1]) for each in self._jks())
-        number_of_keys, found = self._pkcs12()
-        if number_of_keys:
-            raise self._unusable(
-                "has a private key, so that it does not tell which of its certificates to trust: export these with "
-                f"keytool -exportcert -rfc -keystore {shlex.quote(self.location)} -alias …, and use the PEM file"
-            )
-        return self._pem([[each.certificate for each in found.additional_certs]])
+        with self._errors():
+            if self._is_jks():
+                # If a truststore has a private key, Java trusts the key's own certificate, not the rest of its chain.
+                entries = jks.entries(self.content, self.password)
+                return self._pem(pem.from_der(each for entry in entries for each in entry.certificates[:1]))
+            number_of_keys, store = pkcs12.load(self.content, self.password)
+            if number_of_keys:
+                raise self._unusable(
+                    "has a private key, so that it does not tell which of its certificates to trust: export these with "
+                    f"keytool -exportcert -rfc -keystore {shlex.quote(self.location)} -alias …, and use the PEM file"
+                )
+            return self._pem(each.certificate for each in store.additional_certs)
 
     def own(self, key_password: str | None) -> tuple[str, str]:
         """Return the certificate chain and the private key of this keystore, both as PEM.
@@ -54,17 +56,18 @@ class Store(NamedTuple):
             return pem.certificates(self._text(), self.of_location), pem.private_key(self._text(), self.of_location)
         if self.password is None:
             raise self._unusable(f"needs a password: set {self.of_password}")
-        if self._is_jks():
-            keys = [each for each in self._jks() if each.encrypted_key is not None]
-            self._check_number(len(keys))
-            key = self._key_of_jks(keys[0], key_password or self.password)
-            return self._pem(map(pem.from_der, [keys[0].certificates])), key
-        number_of_keys, found = self._pkcs12()
-        self._check_number(number_of_keys)
-        if found.key is None or found.cert is None:
-            raise self._damaged()
-        chain = pem.chain(found.cert.certificate, [each.certificate for each in found.additional_certs])
-        return self._pem([chain]), pem.plain_key(found.key)
+        with self._errors():
+            if self._is_jks():
+                keys = [each for each in jks.entries(self.content, self.password) if each.encrypted_key is not None]
+                self._check_number(len(keys))
+                key = self._decrypted(keys[0], key_password or self.password)
+                return self._pem(pem.from_der(keys[0].certificates)), key
+            number_of_keys, store = pkcs12.load(self.content, self.password)
+            self._check_number(number_of_keys)
+            if store.key is None or store.cert is None:
+                raise Damaged
+            chain = pem.chain(store.cert.certificate, [each.certificate for each in store.additional_certs])
+            return self._pem(chain), pem.plain_key(store.key)
 
     def _text(self) -> str:
         return self.content.decode(errors="replace")
@@ -77,38 +80,17 @@ class Store(NamedTuple):
             raise self._unusable(f"is {kind}: {to_pkcs12(self.location)}")
         return False
 
-    def _jks(self) -> list[jks.Entry]:
-        try:
-            return jks.entries(self.content, self.password)
-        except jks.WrongPassword:
-            raise self._locked() from None
-        except Damaged:
-            raise self._damaged() from None
-
-    def _key_of_jks(self, entry: jks.Entry, password: str) -> str:
+    def _decrypted(self, entry: jks.Entry, password: str) -> str:
         try:
             return pem.plain_key(pem.key_from_der(jks.decrypted(entry.encrypted_key or b"", password)))
-        except jks.WrongPassword:
+        except WrongPassword:
             raise self._unusable("has a private key with another password: check ssl.key.password") from None
-        except (Damaged, ValueError):
-            raise self._damaged() from None
 
-    def _pkcs12(self) -> tuple[int, PKCS12KeyAndCertificates]:
-        try:
-            return pkcs12.load(self.content, self.password)
-        except Damaged:
-            raise self._damaged() from None
-        except ValueError:
-            raise self._locked() from None
-
-    def _pem(self, certificates: Iterable[Iterable[Certificate]]) -> str:
-        try:
-            found = pem.written(each for some in certificates for each in some)
-        except ValueError:
-            raise self._damaged() from None
-        if not found:
+    def _pem(self, certificates: Iterable[Certificate]) -> str:
+        written = pem.written(certificates)
+        if not written:
             raise self._unusable("has no certificate: add one with keytool -importcert")
-        return found
+        return written
 
     def _check_number(self, keys: int) -> None:
         if keys != 1:
@@ -116,13 +98,18 @@ class Store(NamedTuple):
             copy = f"keytool -importkeystore -srckeystore {shlex.quote(self.location)} -srcalias … -destkeystore …"
             raise self._unusable(f"has {number}: copy one to a store of its own with {copy}")
 
-    def _locked(self) -> InvalidInput:
-        if self.password is None:
-            return self._unusable(f"needs a password: set {self.of_password}")
-        return self._unusable(f"can't be opened: check {self.of_password}, and that the file is whole")
-
-    def _damaged(self) -> InvalidInput:
-        return self._unusable("is damaged: copy it again, and try it with keytool -list -keystore")
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn the errors of reading a store into `InvalidInput`, with what to do."""
+        try:
+            yield
+        except WrongPassword:
+            if self.password is None:
+                raise self._unusable(f"needs a password: set {self.of_password}") from None
+            reason = f"can't be opened: check {self.of_password}, and that the file is whole"
+            raise self._unusable(reason) from None
+        except Damaged:
+            raise self._unusable("is damaged: copy it again, and try it with keytool -list -keystore") from None
 
     def _unusable(self, reason: str) -> InvalidInput:
         return InvalidInput(f"{self.of_location} {self.location} {reason}")

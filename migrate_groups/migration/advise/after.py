@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from migrate_groups.errors import UsageError
-from migrate_groups.migration.advise.costs import Predicted, alone
+from migrate_groups.migration.advise.predicted_costs import Predicted, alone
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.advise.client_settings import ClientSetting, client_settings
-from migrate_groups.migration.advise.look import Finding, advise
 from migrate_groups.migration.advise.propose import Proposal, propose
+from migrate_groups.migration.advise.shared_groups import Finding, advise
 from migrate_groups.migration.ports import GroupReader
 
 

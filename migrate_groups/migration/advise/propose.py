@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.client_settings import client_settings
-from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
+from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.added import with_added_partitions
+from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import GroupReader, HeldGroup

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
+from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, refuse_other_run, say_over, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write, still_to_settle
-from migrate_groups.migration.progress import not_known
+from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import same_hand_over, started_since
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
@@ -90,8 +90,7 @@ def _shown(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events:
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
-    barrier = barrier_of(reader, plan)
-    return plan.with_checks(barrier.checks), barrier
+    return shown_with_barrier(reader, plan)
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:

@@ -13,8 +13,9 @@ from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, R
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
+from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.hand_over.prepared import Prepared
-from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
@@ -82,7 +83,7 @@ class CutOver:
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        planned = self._planned(partial(self._clusters.plan, known, reading, wanted, shown.planned))
+        planned = self._planned(partial(plan_hand_over, self._clusters, known, reading, wanted, shown.planned))
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
         return replace(shown, knowledge=known, reading=reading, wanted=wanted, planned=planned)

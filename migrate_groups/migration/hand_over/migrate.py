@@ -24,22 +24,23 @@ from migrate_groups.migration.carry_out import (
 )
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.after_hold import watch_after_hold
-from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
+from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.progress import not_known
+from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.result import WriteResult, result_of
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import started_since
+from migrate_groups.migration.write_result import WriteResult, result_of
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -141,7 +142,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
-            repeated = clusters.delivered_again(execution) if execution.options.guard else ""
+            repeated = _delivered_again(wanted.mirror, execution)
             if repeated:
                 execution = execution.remarked(repeated)
                 file.record(execution)
@@ -169,13 +170,20 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
-        return OneCluster(target)
+        return Clusters(target)
     if wanted.hold:
         raise UsageError("--hold can't join the old group in a move to another cluster: drop --hold")
-    from migrate_groups.migration.hand_over.two_clusters import TwoClusters
-
     wanted.mirror.check()
-    return TwoClusters(target, wanted.mirror)
+    return Clusters(target, wanted.mirror)
+
+
+def _delivered_again(mirror: Mirror | None, execution: Execution) -> str:
+    """Return a remark that names copies to which a mirror has delivered records again since the plan; empty if none."""
+    if mirror is None or execution.translation is None or not execution.options.guard:
+        return ""
+    from migrate_groups.migration.across.again import delivered_again
+
+    return delivered_again(mirror, execution.translation)
 
 
 def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, events: Events) -> None:

@@ -13,11 +13,12 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.checks.mirror import in_words, translated_offsets
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS, in_words, judge_translation
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
@@ -149,8 +150,9 @@ class _Waiting:
         again = translate(self._mirror, self._translation.group, asked)
         late = {each.source: each for each in again.with_status(Status.NOT_MIRRORED, Status.UNDETERMINED)}
         found = replace(again, partitions=tuple(each for each in again.partitions if each.source not in late))
-        check = translated_offsets(found, self._options)
-        refuse_forbidden([check] if check.verdict is Verdict.REFUSE else [])
+        verdict, reason = judge_translation(found, self._options)
+        if verdict is Verdict.REFUSE:
+            refuse_forbidden([Check(name=TRANSLATED_OFFSETS, verdict=verdict, reason=reason)])
         self._late = {each: of for each, of in self._late.items() if each not in asked} | late
 
 

@@ -10,17 +10,19 @@ from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
+from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.change import Change
-from migrate_groups.planning.checks.barrier import NAME, TARGET_NAME
-from migrate_groups.planning.checks.hold import can_be_held
+from migrate_groups.planning.check import Check
+from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.checks.source import way_back
+from migrate_groups.planning.checks.registry import judge
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -132,18 +134,22 @@ def prepare(
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     with hidden_topics_named(reader):
         wanted = knowledge.wanted(reading)
-    planned = clusters.plan(knowledge, reading, wanted)
+    planned = plan_hand_over(clusters, knowledge, reading, wanted)
     at_source = [each.topic_partition for each in wanted] if clusters.elsewhere else []
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
-    barrier = barrier_of(clusters.target, planned.plan, TARGET_NAME if clusters.elsewhere else NAME)
-    checks = (*planned.plan.checks, *source_barrier.checks, *barrier.checks)
-    if hold:
-        group = Resource(ResourceType.GROUP, spec.source)
-        check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
-        checks = (*checks, check)
-    if spec.stay and not clusters.elsewhere:
-        checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
-    plan = replace(planned.plan, checks=checks)
+    barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
+    group = Resource(ResourceType.GROUP, spec.source)
+    live = LiveSource(
+        group=reading.observed.description,
+        principal=reader.principal,
+        permitted=reader.permissions({group})[group],
+        is_held=hold,
+        kept=reading.observed.topics.keys() - {each.topic for each in wanted}
+        if spec.stay and not clusters.elsewhere
+        else None,
+        settle=options.settle,
+    )
+    plan = planned.plan.with_checks((*source_barrier.checks, *barrier.checks, *judge(Scope.LIVE_SOURCE, live)))
     # A running group may commit while offsets are translated. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.progress import Progress
+from migrate_groups.migration.progress_callbacks import Progress
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 

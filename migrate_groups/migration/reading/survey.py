@@ -65,6 +65,16 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_tar
     )
 
 
+def unread(reader: GroupReader) -> Survey:
+    """Return a survey of which only the cluster id is read, so that a check can say first whether it is the right one.
+
+    Raises `ClusterUnavailable`.
+    """
+    return Survey(
+        cluster_id=reader.cluster_id(), cluster_facts=ClusterFacts(principal=reader.principal, permissions={})
+    )
+
+
 def survey(
     reader: GroupReader,
     wanted: Sequence[Change],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
-from migrate_groups.migration.progress import Working, in_silence
+from migrate_groups.migration.progress_callbacks import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
@@ -211,14 +211,23 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
     Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
     time-out.
     """
-    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
-    for group, topic, number in orders:
-        of_group[group].append(TopicPartition(topic, number))
     return {
         (group, *partition): committed
-        for group, partitions in of_group.items()
+        for group, partitions in _by_group(orders).items()
         for partition, committed in reader.committed(group, partitions).items()
     }
+
+
+def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str, CommittedOffsets]:
+    """Return the same offsets as `committed_by_order` by group and partition, read in as few requests as possible."""
+    return read_committed(reader, _by_group(orders))
+
+
+def _by_group(orders: Iterable[Order]) -> Mapping[str, Collection[TopicPartition]]:
+    partitions: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
+    for group, topic, number in orders:
+        partitions[group][TopicPartition(topic, number)] = None
+    return partitions
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:

@@ -11,19 +11,22 @@ from datetime import timedelta
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
+from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.reading.survey import unread
 from migrate_groups.migration.stop import Wait, prove_stopped
-from migrate_groups.migration.ways_back.common import same_cluster
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.facts import Facts
+from migrate_groups.planning.checks.origin import cluster_of_receipt
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
@@ -92,8 +95,10 @@ def go_back(
     last = file.receipt.last(verb)
     if last is not None and file.receipt.is_done(verb):
         # The groups that must no longer consume could not be watched after the write, so they are watched now.
-        cluster = same_cluster(reader, last)
-        refuse_forbidden([cluster] if cluster.verdict is Verdict.REFUSE else [])
+        facts = Facts(survey=unread(reader), options=last.options, earlier=last)
+        verdict, reason = cluster_of_receipt(facts)
+        if verdict is Verdict.REFUSE:
+            refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
         execution = look_at_watched(reader, last)
         file.record(execution)
@@ -119,9 +124,7 @@ def _shown(
     reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None
 ) -> tuple[Plan, Barrier]:
     """Return the plan to show to the user, and how to wait for commits before the plan is made again."""
-    plan = _plan(reader, verb, file, clock, elsewhere)
-    barrier = barrier_of(reader, plan)
-    plan = plan.with_checks(barrier.checks)
+    plan, barrier = shown_with_barrier(reader, _plan(reader, verb, file, clock, elsewhere))
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier
 
 

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from msgspec import structs
 
-from migrate_groups.errors import Refused
+from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import committed_by_order
-from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import (
-    options_of_write,
-    permissions_wanted,
-    permitted,
-    plan_for_wrong_cluster,
-    same_cluster,
-)
-from migrate_groups.migration.ways_back.rollback_checks import (
-    in_range,
-    is_deleted_or_recreated,
-    nobody_in,
-    not_committed_since,
-    same_topics,
-    source_group,
-)
+from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
+from migrate_groups.migration.reading.take import committed_of
+from migrate_groups.migration.receipt_refusals import refuse_by_record
+from migrate_groups.migration.ways_back.common import options_of_write
+from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.model.topics import is_still
 from migrate_groups.planning.change import Action, Change, Order, sorted_changes
+from migrate_groups.planning.checks.facts import RollbackFacts
+from migrate_groups.planning.checks.permission import needed_on_way_back
+from migrate_groups.planning.checks.registry import planned, read_on
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
-from migrate_groups.text import counted, named
+from migrate_groups.planning.survey import ClusterFacts, Survey
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -45,12 +38,12 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    execution, states = receipt.to_roll_back()
+    earlier, states = receipt.to_roll_back()
     # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
     # partitions as undone.
-    undone = {order: partition for order, partition in states.items() if partition.takes(Verb.ROLLBACK, *WORKS)}
-    wrote = any(partition.change.action is not Action.UNCHANGED for partition in undone.values())
-    if execution is None or (not wrote and not receipt.is_done(Verb.ROLLBACK)):
+    undone = [partition.change for partition in states.values() if partition.takes(Verb.ROLLBACK, *WORKS)]
+    wrote = any(change.action is not Action.UNCHANGED for change in undone)
+    if earlier is None or (not wrote and not receipt.is_done(Verb.ROLLBACK)):
         why = (
             "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
             "deletion was interrupted"
@@ -58,56 +51,70 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
         raise Refused(f"nothing to roll back: {why}")
-    cluster = same_cluster(reader, execution)
-    if cluster.verdict is Verdict.REFUSE:
-        return plan_for_wrong_cluster(reader, execution, cluster)
-    inverses = [partition.change.inverse for partition in undone.values()]
+    facts = RollbackFacts(
+        survey=unread(reader), options=earlier.options, receipt=receipt, earlier=earlier, states=states
+    )
+    inverses = [change.inverse for change in undone]
+    return planned(Scope.ROLLBACK, read_on(Scope.ROLLBACK, facts, lambda known: _read(reader, known, inverses)))
+
+
+def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change]) -> RollbackFacts:
+    """Return the facts with what was read of the cluster, and with the changes that follow from it.
+
+    inverses: the changes that undo those of the run.
+    """
+    receipt, states = facts.receipt, facts.states
     at_hand_over = _stopped(receipt.to_restore.values())
-    wanted = permissions_wanted([*inverses, *at_hand_over.values()])
-    permissions = permissions_unless_hidden(reader, wanted)
+    needed = needed_on_way_back([*inverses, *at_hand_over.values()])
+    permissions = permissions_unless_hidden(reader, needed)
     topics = reader.describe_topics({topic for _, topic, _ in (*states, *at_hand_over)})
     stopped = {
         order: change
         for order, change in at_hand_over.items()
-        if not is_deleted_or_recreated(topics, execution, change.topic)
+        if is_still(facts.earlier.topic_ids.get(change.topic), topics.get(change.topic)) is not False
     }
     # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
     # since either.
-    now = committed_by_order(reader, states)
-    added = committed_by_order(reader, receipt.added(topics))
-    changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
-    of_sources = committed_by_order(reader, stopped)
+    survey = Survey(
+        cluster_id=facts.survey.cluster_id,
+        cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
+        topics=topics,
+        committed=committed_of(reader, [*states, *receipt.added(topics), *stopped]),
+    )
+    undone = [structs.replace(inverse, before=survey.now(inverse.order)) for inverse in inverses]
     # Otherwise no group would have a committed offset for the partition after the rollback.
-    restored = [change for order, change in stopped.items() if of_sources[order] is None]
-    return Plan(
-        cluster_id=reader.cluster_id(),
-        options=options_of_write(execution.options, {change.group for change in [*changes, *restored]}),
-        changes=sorted_changes([*changes, *restored]),
-        topic_ids=execution.topic_ids,
-        checks=(
-            cluster,
-            permitted(reader, wanted, permissions),
-            same_topics(topics, execution, {change.topic for change in changes}),
-            nobody_in(reader, {group for group, *_ in states}),
-            not_committed_since(execution, states.values(), now, added),
-            source_group(reader, execution, stopped, of_sources),
-            in_range(reader, restored, changes, of_sources),
-            *_earlier_deletions(receipt, {change.order for change in changes}),
-        ),
+    restored = [change for order, change in stopped.items() if survey.now(order) is None]
+    groups = {group for group, *_ in states} | {change.group for change in restored}
+    groups_now = reader.describe_groups(sorted(groups))
+    others = [*undone, *stopped.values()]
+    bounds, unread_logs = _log_ranges(reader, _partitions(restored), _partitions(others))
+    return replace(
+        facts,
+        survey=replace(survey, groups=groups_now, bounds=bounds, logs_unread=unread_logs),
+        options=options_of_write(facts.options, {change.group for change in [*undone, *restored]}),
+        changes=sorted_changes([*undone, *restored]),
+        topic_ids=facts.earlier.topic_ids,
+        needed=needed,
+        stopped=stopped,
     )
 
 
-def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
-    """Return a warning if earlier deletions of offsets are not undone by the rollback; otherwise an empty list.
+def _partitions(changes: Iterable[Change]) -> set[TopicPartition]:
+    return {change.topic_partition for change in changes}
 
-    undone: group, topic and partition of each offset that this rollback sets again.
+
+def _log_ranges(
+    reader: GroupReader, restored: Collection[TopicPartition], others: Collection[TopicPartition]
+) -> tuple[Mapping[TopicPartition, LogRange], str]:
+    """Return the log ranges, and why those of ``others`` could not be read; an empty text if they could.
+
+    Raises `ClusterUnavailable` if those of ``restored`` can't be read.
     """
-    left = [change for change in receipt.deleted if change.order not in undone]
-    if not left:
-        return []
-    topics = {change.topic for change in left}
-    reason = f"{counted(len(left), 'offset')} of {named('topic', topics)}, deleted before that, stay deleted until the "
-    return [Check.warned("earlier deletions", f"{reason}next rollback of this receipt")]
+    bounds = reader.log_ranges(restored)
+    try:
+        return {**bounds, **reader.log_ranges(others)}, ""
+    except ClusterUnavailable as error:  # these are only warned about
+        return bounds, str(error)
 
 
 def _stopped(states: Iterable[PartitionState]) -> dict[Order, Change]:

@@ -18,3 +18,5 @@ class Advice:
 
 
 FROM_FILE = Advice()
+READ_EACH_TIME = Advice(read_again="run the same command again")
+"""For offsets that the command reads itself."""

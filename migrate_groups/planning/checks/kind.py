@@ -5,49 +5,48 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.planning.change import Change
-from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check
-from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.text import named, some
 
 _INTERNAL = ("-changelog", "-repartition")
 
 
-def kind(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
+def kind(facts: HandOverFacts) -> Judgement:
     """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
     The check refuses share groups, Connect sinks, groups that are not consumer groups, and Kafka Streams applications
     with internal topics. With the option ``any_kind``, it refuses only share groups. It can't recognise Flink and
     Spark, which start from their own checkpoints.
     """
-    name = "kind"
-    involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
+    involved = {group for each in facts.wanted for group in (each.group, each.source_group) if group is not None}
+    described = facts.survey.groups
     # In a move, each cluster has only its own groups.
-    groups = [survey.groups[group] for group in sorted(involved & survey.groups.keys())]
+    groups = [described[group] for group in sorted(involved & described.keys())]
     if not groups:
-        return Check.not_applicable(name, "no group to write to")
+        return Verdict.NOT_APPLICABLE, "no group to write to"
     share = [group.group for group in groups if group.group_type == "share"]
     if share:
         reason = f"{named('share group', share)} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"
-        return Check.refused(name, reason)
-    internal = sorted(topic for topic in survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
+        return Verdict.REFUSE, reason
+    internal = sorted(topic for topic in facts.survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
     found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
-    if found and not options.any_kind:
+    if found and not facts.options.any_kind:
         connectors = sorted({connector for group in groups for connector in group.connectors})
         stop = f"; {_stopping(connectors)}" if connectors else ""
         reason = f"{some(found, most=3)}{stop}; pass --any-kind to treat every group as a plain consumer group"
-        return Check.refused(name, reason)
+        return Verdict.REFUSE, reason
     if found:
-        return Check.warned(name, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)")
+        return Verdict.WARN, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)"
     if streams := [group.group for group in groups if is_streams(group)]:
         reason = (
             f"{named('group', streams)} of Kafka Streams without internal topics, as far as this principal sees them"
         )
-        return Check.warned(name, f"{reason}; give the new application the new group as its application.id")
+        return Verdict.WARN, f"{reason}; give the new application the new group as its application.id"
     if not any(group.exists for group in groups):
-        return Check.not_applicable(name, "no group exists yet, and no internal topic of Kafka Streams has their names")
-    return Check.passed(name, "all groups are plain consumer groups, as far as brokers show it")
+        return Verdict.NOT_APPLICABLE, "no group exists yet, and no internal topic of Kafka Streams has their names"
+    return Verdict.PASS, "all groups are plain consumer groups, as far as brokers show it"
 
 
 def _stopping(connectors: Sequence[str]) -> str:
@@ -76,3 +75,6 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
     # The state in internal topics fits only the committed offsets of this group.
     topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
     return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None
+
+
+RULES = (Rule(name="kind", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE, Scope.TARGET), judge=kind),)

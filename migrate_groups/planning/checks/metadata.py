@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from migrate_groups.model.offset_limits import metadata_length
-from migrate_groups.planning.change import Action, Change
-from migrate_groups.planning.plan import Check
-from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.change import Action
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import Facts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.text import counted, some
 
 _DEFAULT = 4096
 
 
-def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
-    """Return a check that refuses metadata longer than ``offset.metadata.max.bytes``; ``()`` if there is no metadata.
+def metadata(facts: Facts) -> Judgement | None:
+    """Check that no metadata is longer than ``offset.metadata.max.bytes``. None if there is no metadata.
 
     If the brokers do not report this setting, its default is assumed, and the verdict is at best ``not known``.
     """
     lengths = {
         f"{change.group} {change.topic_partition}": metadata_length(change.after.metadata)
-        for change in changes
+        for change in facts.changes
         if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
     }
     if not lengths:
-        return ()
-    name = "metadata"
-    known = survey.cluster_facts.metadata_limit
+        return None
+    known = facts.survey.cluster_facts.metadata_limit
     limit = _DEFAULT if known is None else known
     setting = f"offset.metadata.max.bytes is {limit:,}"
     if known is None:
@@ -36,6 +34,16 @@ def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
             f"{counted(len(longer), 'offset')} with longer metadata than brokers accept: {some(longer, most=3)} "
             f"characters, and {setting}: shorten it, or raise the setting"
         )
-        return (Check.refused(name, reason),)
+        return Verdict.REFUSE, reason
     longest = f"the longest metadata has {counted(max(lengths.values()), 'character')}, and {setting}"
-    return (Check.not_known(name, longest) if known is None else Check.passed(name, longest),)
+    return (Verdict.NOT_KNOWN if known is None else Verdict.PASS), longest
+
+
+RULES = (
+    Rule(
+        name="metadata",
+        scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET),
+        judge=metadata,
+        depends_on=("topics", "not moved"),
+    ),
+)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from migrate_groups.mirrors.position import Status
-from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import HandOverFacts, MirrorFacts
+from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check
 from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.text import counted, named, some
 
 TRANSLATED_OFFSETS = "translated offsets"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
-LAG = "mirror lag"
-"""The name of the check of how far the mirror is behind. Only the plan that is shown before the stop has it."""
+
+def translated_offsets(facts: MirrorFacts) -> Judgement:
+    """Check that every offset was translated exactly to the mirror's copy of its partition, by comparing records."""
+    return judge_translation(facts.translation, facts.options)
 
 
-def translated_offsets(translation: Translation, options: WriteOptions) -> Check:
-    """Check that every offset was translated exactly to the mirror's copy of its partition, by comparing records.
+def judge_translation(translation: Translation, options: WriteOptions) -> Judgement:
+    """Return whether every offset was translated exactly to the mirror's copy of its partition, by comparing records.
 
     The verdict is ``pending`` while the mirror has not delivered all records up to an offset. The check only warns if a
     group would read at most ``accept_reread`` records of a partition again, or if ``trust_copy`` names the topic of a
@@ -35,11 +37,9 @@ def translated_offsets(translation: Translation, options: WriteOptions) -> Check
     late = [*translation.with_status(Status.NOT_MIRRORED)]
     refused = [each for each in others if each not in accepted and each not in late]
     if refused:
-        return Check.refused(TRANSLATED_OFFSETS, f"{tally}: {_named(refused)}; {_advice(refused)}")
+        return Verdict.REFUSE, f"{tally}: {_named(refused)}; {_advice(refused)}"
     if late:
-        return Check.pending(
-            TRANSLATED_OFFSETS, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
-        )
+        return Verdict.PENDING, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
     warnings = []
     if accepted:
         most = sum(each.position.reread for each in accepted)
@@ -48,27 +48,28 @@ def translated_offsets(translation: Translation, options: WriteOptions) -> Check
         topics = named("topic", sorted({each.source.topic for each in trusted}))
         warnings.append(f"no record was compared in {counted(len(trusted), 'partition')} of {topics} (--trust-copy)")
     if warnings:
-        return Check.warned(TRANSLATED_OFFSETS, f"{tally}: {'; '.join(warnings)}")
-    return Check.passed(TRANSLATED_OFFSETS, f"{tally}{_evidence(translation)}" if translation.partitions else tally)
+        return Verdict.WARN, f"{tally}: {'; '.join(warnings)}"
+    return Verdict.PASS, f"{tally}{_evidence(translation)}" if translation.partitions else tally
 
 
-def lag(translation: Translation) -> tuple[Check, ...]:
-    """Return a check that the mirror has delivered all records of the partitions, or () if there is no partition.
+def lag(facts: MirrorFacts) -> Judgement | None:
+    """Check that the mirror has delivered all records of the partitions. None if there is no partition.
 
     The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
+    After the stop the result is None, because it does not matter any more how far the mirror is behind.
     """
-    mirrored = [each for each in translation.partitions if each.copy is not None]
+    mirrored = [each for each in facts.translation.partitions if each.copy is not None]
     unknown = [str(each.source) for each in mirrored if each.behind is None]
     behind = [each for each in mirrored if each.behind is not None and each.behind.records]
-    if not mirrored:
-        return ()
+    if facts.is_stopped or not mirrored:
+        return None
     reasons = [
         f"{counted(len(behind), 'partition')} behind: {in_words(behind)}" if behind else "",
         f"{counted(len(unknown), 'partition')} not known: {some(unknown, 3)}" if unknown else "",
     ]
     if not any(reasons):
-        return (Check.passed(LAG, f"no record to deliver in {counted(len(mirrored), 'partition')}"),)
-    return (Check.pending(LAG, "; ".join(filter(None, reasons))),)
+        return Verdict.PASS, f"no record to deliver in {counted(len(mirrored), 'partition')}"
+    return Verdict.PENDING, "; ".join(filter(None, reasons))
 
 
 def in_words(behind: Sequence[TranslatedOffset]) -> str:
@@ -83,33 +84,33 @@ def _how_far(each: TranslatedOffset) -> str:
     return f"{each.source} ({how})"
 
 
-def delivered(translation: Translation) -> Check:
+def delivered(facts: MirrorFacts) -> Judgement:
     """Warn if the mirror has delivered records of aborted transactions, which the target group then reads.
 
     MirrorMaker 2 delivers them by default. It does not if its consumer has ``isolation.level=read_committed``.
     """
-    aborted = sum(each.position.counts.aborted for each in translation.partitions)
-    if not any(each.position.method for each in translation.partitions):
-        return Check.not_applicable("mirror", "no records of the mirror were compared")
+    partitions = facts.translation.partitions
+    aborted = sum(each.position.counts.aborted for each in partitions)
+    if not any(each.position.method for each in partitions):
+        return Verdict.NOT_APPLICABLE, "no records of the mirror were compared"
     if not aborted:
-        return Check.passed("mirror", "no record of an aborted transaction is behind a translated offset")
+        return Verdict.PASS, "no record of an aborted transaction is behind a translated offset"
     reason = (
         f"the mirror has delivered {counted(aborted, 'record')} of aborted transactions as committed ones, and the "
         "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
     )
-    return Check.warned("mirror", reason)
+    return Verdict.WARN, reason
 
 
-def synchronised(decisions: Sequence[Change]) -> Check:
+def synchronised(facts: HandOverFacts) -> Judgement:
     """Warn if target groups have committed offsets already: a mirror that syncs offsets may overwrite planned ones.
 
     MirrorMaker 2 syncs offsets if ``sync.group.offsets.enabled`` is set. The check refuses if a target group would keep
     an offset above the planned one, because the group would skip records.
     """
-    name = "group sync"
     ahead = [
         f"{each.group} {each.topic_partition} is at {each.before.offset}, not {each.given_up.offset}"
-        for each in decisions
+        for each in facts.decided
         if each.given_up and each.before
     ]
     if ahead:
@@ -117,27 +118,23 @@ def synchronised(decisions: Sequence[Change]) -> Check:
             f"{counted(len(ahead), 'offset')} above the translated offset, so records would be skipped: "
             f"{some(ahead, 3)}; pass --on-existing overwrite, unless an application has run there"
         )
-        return Check.refused(name, reason)
-    groups = {each.group for each in decisions if each.before is not None}
-    if not decisions:
-        return Check.not_applicable(name, "no copy was found, in which a target group could have an offset")
+        return Verdict.REFUSE, reason
+    groups = {each.group for each in facts.decided if each.before is not None}
+    if not facts.decided:
+        return Verdict.NOT_APPLICABLE, "no copy was found, in which a target group could have an offset"
     if not groups:
-        return Check.passed(name, "the mirror has written no offset of the target groups")
+        return Verdict.PASS, "the mirror has written no offset of the target groups"
     reason = (
         f"{some(groups)} on the target cluster: there are offsets already. If the mirror writes them, switch that off "
         "(MirrorMaker 2: sync.group.offsets.enabled=false): it may move them until the group has members"
     )
-    return Check.warned(name, reason)
+    return Verdict.WARN, reason
 
 
-def partitions(
-    translation: Translation, here: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]
-) -> Check:
-    """Check that no mirrored copy has more partitions than its topic. No offset is written for additional partitions.
-
-    here, there: the topics of the source cluster and of the target cluster.
-    """
-    found = [(topic, copy) for topic, copy in translation.topics if topic in here and copy in there]
+def partitions(facts: MirrorFacts) -> Judgement:
+    """Check that no mirrored copy has more partitions than its topic. No offset is written for additional ones."""
+    here, there = facts.source.topics, facts.survey.topics
+    found = [(topic, copy) for topic, copy in facts.translation.topics if topic in here and copy in there]
     more = [
         f"{copy} has {counted(len(there[copy].partitions), 'partition')}, not {len(here[topic].partitions)}"
         for topic, copy in found
@@ -147,7 +144,7 @@ def partitions(
         "in the others auto.offset.reset decides where a group starts: mirror into the same number of partitions"
     )
     fine = "every copy has as many partitions as its topic"
-    return Check.of("partitions", more, complaint, fine, compared=found)
+    return refused_if_any(more, complaint, fine, compared=found)
 
 
 def _evidence(translation: Translation) -> str:
@@ -174,3 +171,12 @@ def _advice(refused: list[TranslatedOffset]) -> str:
     if most and all(each.position.offset is not None for each in refused):
         return f"pass --accept-reread {most} to start at the lowest one, which reads up to so many records again"
     return "run migrate-groups compare, which shows the status of every partition"
+
+
+RULES = (
+    Rule(name=TRANSLATED_OFFSETS, scopes=(Scope.MIRROR,), judge=translated_offsets),
+    Rule(name="mirror", scopes=(Scope.MIRROR,), judge=delivered),
+    Rule(name="partitions", scopes=(Scope.MIRROR,), judge=partitions),
+    Rule(name="mirror lag", scopes=(Scope.MIRROR,), judge=lag),
+    Rule(name="group sync", scopes=(Scope.TARGET,), judge=synchronised),
+)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Change
-from migrate_groups.planning.plan import Check
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import GroupDeletionFacts, HandOverFacts, WayBackFacts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.survey import Survey
 from migrate_groups.text import some
 
@@ -20,91 +22,116 @@ ANY_GROUP = Resource(ResourceType.GROUP, OFFSETS_TOPIC)
 because only a permission on all groups includes it."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
+_DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 
 
-def permission(rows: Sequence[Change], survey: Survey) -> Check:
+def permission(facts: HandOverFacts) -> Judgement:
     """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
     The verdict is ``not known`` if brokers don't return the permissions. The check warns if the permissions for a later
     rollback are missing (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
-    name = "permission"
-    permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
-    if (lacking_or_silent := _not_granted(name, needed(rows), survey)) is not None:
-        return lacking_or_silent
-    targets, sources = {row.group for row in rows}, {row.source_group for row in rows if row.source_group}
-    deletes = {Resource(ResourceType.GROUP, group): frozenset({Operation.DELETE}) for group in targets if group}
+    known = facts.survey.cluster_facts
+    if (judgement := _not_granted(needed(facts.wanted), facts.survey)) is not None:
+        return judgement
+    targets = {each.group for each in facts.wanted}
+    sources = {each.source_group for each in facts.wanted if each.source_group}
+    deletes = {Resource(ResourceType.GROUP, group): frozenset({Operation.DELETE}) for group in targets}
     sets = {Resource(ResourceType.GROUP, group): _WRITE for group in sources}
-    lacking = missing(sets | deletes, permissions)
-    if lacking:
-        reason = f"{principal} lacks {some(lacking)}, so a rollback would be refused: grant this before the write"
-        return Check.warned(name, reason)
-    return Check.passed(name, f"{principal} has all permissions for the write and for a rollback")
+    if lacking := missing(sets | deletes, known.permissions):
+        reason = f"{known.principal} lacks {some(lacking)}, so a rollback would be refused: grant this before the write"
+        return Verdict.WARN, reason
+    return Verdict.PASS, f"{known.principal} has all permissions for the write and for a rollback"
 
 
-def source_permission(rows: Sequence[Change], survey: Survey) -> Check:
+def source_permission(facts: HandOverFacts) -> Judgement:
     """Check that the principal has Describe on the source groups, and Read on each topic, on the source cluster.
 
     The verdict is ``not known`` if brokers don't return the permissions.
     """
-    name = "permission"
-    wanted = needed(rows, has_targets=False)
-    reason = f"{survey.cluster_facts.principal} has all permissions"
-    return _not_granted(name, wanted, survey) or Check.passed(name, reason)
+    granted = Verdict.PASS, f"{facts.survey.cluster_facts.principal} has all permissions"
+    return _not_granted(needed(facts.wanted, has_targets=False), facts.survey) or granted
 
 
-def _not_granted(name: str, wanted: Mapping[Resource, frozenset[Operation]], survey: Survey) -> Check | None:
-    facts = survey.cluster_facts
-    return not_granted(name, facts.principal, wanted, facts.permissions)
+def way_back_permission(facts: WayBackFacts) -> Judgement:
+    """Check that the principal has all permissions for a rollback or a deletion.
 
-
-def not_granted(
-    name: str, principal: str, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions
-) -> Check | None:
-    """Return a check of permissions that are missing, not known, or not needed; None if all are granted.
-
-    wanted: the operations that the principal needs. permissions: the operations that it may perform; None: not known.
+    The verdict is ``not known`` if brokers don't return the permissions.
     """
+    granted = Verdict.PASS, f"{facts.survey.cluster_facts.principal} has all permissions for the write"
+    return _not_granted(facts.needed, facts.survey) or granted
+
+
+def deletion_permission(facts: GroupDeletionFacts) -> Judgement:
+    """Check that the principal may delete the group's offsets. Warn if a rollback could not set them again."""
+    known = facts.survey.cluster_facts
+    verdict, reason = way_back_permission(facts)
+    sets = {Resource(ResourceType.GROUP, group): _WRITE for group in facts.survey.groups}
+    if verdict is Verdict.PASS and (lacking := missing(sets, known.permissions)):
+        lead = f"{known.principal} lacks {some(lacking)}"
+        return Verdict.WARN, f"{lead}, so a rollback would be refused: grant this first"
+    return verdict, reason
+
+
+def _not_granted(wanted: Mapping[Resource, frozenset[Operation]], survey: Survey) -> Judgement | None:
+    """Return the judgement of permissions that are missing, not known, or not needed; None if all are granted.
+
+    wanted: the operations that the principal needs.
+    """
+    principal, permissions = survey.cluster_facts.principal, survey.cluster_facts.permissions
     if not wanted:
-        return Check.not_applicable(name, "no permission is needed: there is nothing to write")
+        return Verdict.NOT_APPLICABLE, "no permission is needed: there is nothing to write"
     if lacking := missing(wanted, permissions):
-        return Check.refused(name, lacks(principal, lacking))
+        return Verdict.REFUSE, lacks(principal, lacking)
     if silent := [resource for resource in wanted if permissions[resource] is None]:
         reason = f"the brokers do not return what {principal} may do with {some(silent)}: check its ACLs first"
-        return Check.not_known(name, reason)
+        return Verdict.NOT_KNOWN, reason
     return None
 
 
-def hidden_topics(rows: Sequence[Change], survey: Survey) -> Check:
+def hidden_topics(facts: HandOverFacts) -> Judgement:
     """Say whether a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
     Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The verdict
     is ``not known`` if ``__consumer_offsets`` is not visible, because other topics may be hidden then too.
     """
-    name = "hidden topics"
-    sources = {row.source_group for row in rows if row.source_group is not None}
+    sources = {each.source_group for each in facts.wanted if each.source_group is not None}
     if not sources:
-        return Check.not_applicable(name, "no source group, whose topics could be hidden")
-    if OFFSETS.name in survey.cluster_facts.topic_names:
-        return Check.passed(name, "no topic is hidden, as far as the brokers show it")
-    reason = (
-        f"{survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
+        return Verdict.NOT_APPLICABLE, "no source group, whose topics could be hidden"
+    if OFFSETS.name in facts.survey.cluster_facts.topic_names:
+        return Verdict.PASS, "no topic is hidden, as far as the brokers show it"
+    return Verdict.NOT_KNOWN, (
+        f"{facts.survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
         f"{some(sources)} may be missing here; grant Describe on Topic '*' for the dry run, or compare with a "
         "snapshot that another principal takes"
     )
-    return Check.not_known(name, reason)
 
 
-def needed(rows: Sequence[Change], *, has_targets: bool = True) -> Mapping[Resource, frozenset[Operation]]:
+def needed(wanted: Sequence[Change], *, has_targets: bool = True) -> Mapping[Resource, frozenset[Operation]]:
     """Return, for each group and topic, the operations that the principal needs to hand over these partitions.
 
     has_targets: whether the target groups are on the same cluster.
     """
     return of_hand_over(
-        {row.source_group for row in rows if row.source_group is not None},
-        {row.group for row in rows} if has_targets else (),
-        {row.topic for row in rows},
+        {each.source_group for each in wanted if each.source_group is not None},
+        {each.group for each in wanted} if has_targets else (),
+        {each.topic for each in wanted},
     )
+
+
+def needed_on_way_back(
+    changes: Sequence[Change], looked_at: Iterable[str] = ()
+) -> Mapping[Resource, frozenset[Operation]]:
+    """Return, for each group and topic, the operations that the principal needs to set or delete these offsets.
+
+    looked_at: groups that only need Describe.
+    """
+    wanted = {Resource(ResourceType.GROUP, group): _LOOK for group in looked_at}
+    for change in changes:
+        group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
+        wanted[group] = wanted.get(group, frozenset()) | (_DELETE if change.after is None else _WRITE)
+        wanted[topic] = _WRITE
+    return wanted
 
 
 def of_hand_over(
@@ -146,3 +173,12 @@ def hidden(permissions: Permissions) -> bool:
     A group or topic for which the brokers return no permissions (None) does not count.
     """
     return any(permitted is not None and Operation.DESCRIBE not in permitted for permitted in permissions.values())
+
+
+RULES = (
+    Rule(name="permission", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET), judge=permission),
+    Rule(name="permission", scopes=(Scope.SOURCE,), judge=source_permission),
+    Rule(name="permission", scopes=(Scope.ROLLBACK, Scope.DELETE_OF_RUN), judge=way_back_permission),
+    Rule(name="permission", scopes=(Scope.DELETE_OF_GROUP,), judge=deletion_permission),
+    Rule(name="hidden topics", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE), judge=hidden_topics),
+)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.planning.change import Action, Change
-from migrate_groups.planning.plan import Check, Verdict
-from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.change import Action
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import Facts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.text import counted, some
 
 _SHORT = timedelta(days=1)
 
 
-def retention(changes: Sequence[Change], survey: Survey) -> Check:
+def retention(facts: Facts) -> Judgement:
     """Report when the offsets written to the target groups expire, and warn if that may be soon (KIP-211).
 
     The verdict is ``not known`` if the brokers do not report it.
@@ -22,25 +22,24 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
     In a classic group that has had members, all offsets expire ``offsets.retention.minutes`` after the last member
     left. In other groups, each offset expires this long after its commit (docs/kafka-behaviour.md#expiry).
     """
-    name = "retention"
-    kept = survey.cluster_facts.offsets_retention
+    changes, kept = facts.changes, facts.survey.cluster_facts.offsets_retention
     if not changes:
-        return Check.not_applicable(name, "no offset is written")
+        return Verdict.NOT_APPLICABLE, "no offset is written"
     if kept is None:
         reason = "offsets.retention.minutes is not known (default: 7 days); grant DescribeConfigs on Cluster to read it"
-        return Check.not_known(name, reason)
+        return Verdict.NOT_KNOWN, reason
     targets = sorted({change.group for change in changes})
-    started = [group for group in targets if _counts_from_last_member(survey.groups[group])]
+    started = [group for group in targets if _counts_from_last_member(facts.survey.groups[group])]
     if started:
         reason = (
             f"all offsets of {some(started)}, the new ones too, expire {_duration(kept)} after the group's last member "
             "left; start its consumers soon"
         )
-        return Check.warned(name, reason)
+        return Verdict.WARN, reason
     unchanged = sum(change.action is Action.UNCHANGED for change in changes)
     earlier = f", {counted(unchanged, 'unchanged offset')} {_duration(kept)} after the commit" if unchanged else ""
     reason = f"the new offsets expire in {_duration(kept)}{earlier}, unless a consumer joins the group before"
-    return Check(name=name, verdict=Verdict.WARN if kept < _SHORT else Verdict.PASS, reason=reason)
+    return (Verdict.WARN if kept < _SHORT else Verdict.PASS), reason
 
 
 def _counts_from_last_member(group: GroupDescription) -> bool:
@@ -54,3 +53,6 @@ def _duration(time: timedelta) -> str:
         if minutes and minutes % size == 0:
             return counted(minutes // size, unit)
     return counted(minutes, "minute")
+
+
+RULES = (Rule(name="retention", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET), judge=retention),)

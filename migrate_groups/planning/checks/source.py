@@ -1,22 +1,19 @@
-"""Checks of the source groups: they have stopped, and cluster, topics and committed offsets are as in the snapshot."""
+"""Checks of the source groups: they have stopped, and their committed offsets are as in the snapshot."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.topics import is_same_topic
 from migrate_groups.planning.change import Change
-from migrate_groups.planning.checks.advice import Advice
-from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Verdict
-from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.text import counted, did_you_mean, named, some
+from migrate_groups.text import counted, named, some
 
 NO_SOURCE_GROUP = "no source group to compare with"
 """The reason of a check that does not apply because the offsets have no source group."""
@@ -25,81 +22,34 @@ NO_SOURCE_GROUP = "no source group to compare with"
 _LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
-def cluster(wanted: Sequence[Change], cluster_id: str, advice: Advice) -> Check:
-    """Check that the offsets were read on this cluster, because elsewhere the same offset is another record.
-
-    The verdict is ``not known`` if an offset names no cluster. cluster_id: the id of this cluster.
-    """
-    others = {each.cluster_id for each in wanted if each.cluster_id not in (None, cluster_id)}
-    if others:
-        return Check.refused(
-            "cluster",
-            f"the offsets are from {named('cluster', [*map(str, others)])}, this is {cluster_id}: "
-            f"check --bootstrap-server, or {advice.read_again}",
-        )
-    if any(each.cluster_id is None for each in wanted):
-        return Check.not_known(
-            "cluster", f"the file names no cluster: make sure that its offsets are from this one, {cluster_id}"
-        )
-    if not wanted:
-        return Check.not_applicable("cluster", f"no offset to compare with this cluster, {cluster_id}")
-    return Check.passed("cluster", f"the offsets are from this cluster, {cluster_id}")
-
-
-def hand_over(wanted: Sequence[Change], advice: Advice) -> Check:
-    """Check that every partition is handed over by a source group, to only one target group.
-
-    The check warns if an offset has no source group, or if several target groups get the same partition from one
-    source group. It refuses if there are no offsets.
-    """
-    if not wanted:
-        return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
-    takers: dict[tuple[str, TopicPartition], set[str]] = defaultdict(set)
-    for each in wanted:
-        if each.source_group is not None:
-            takers[each.source_group, each.topic_partition].add(each.group)
-    warnings = []
-    if without := sum(each.source_group is None for each in wanted):
-        warnings.append(f"{counted(without, 'offset')} without a source group, so no old group is checked")
-    if shared := [f"{partition} ({some(groups)})" for (_, partition), groups in takers.items() if len(groups) > 1]:
-        go, their = ("goes", "its") if len(shared) == 1 else ("go", "their")
-        warnings.append(
-            f"{counted(len(shared), 'partition')} {go} to several groups, each of which processes {their} records: "
-            f"{some(shared, most=3)}"
-        )
-    if warnings:
-        return Check.warned("hand-over", "; ".join(warnings))
-    return Check.passed("hand-over", f"handed over by {some({source for source, _ in takers})}")
-
-
-def stopped(wanted: Sequence[Change], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
+def stopped(facts: HandOverFacts) -> Judgement:
     """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
     not exist is refused. The option ``vanished`` "restore" allows it.
     """
+    groups = facts.survey.groups
     topics: dict[str, set[str]] = defaultdict(set)
-    for each in wanted:
+    for each in facts.wanted:
         if each.source_group is not None:
             topics[each.source_group].add(each.topic)
-    missing = [group for group in topics if not survey.groups[group].exists]
-    if missing and options.vanished == "refuse":
-        return Check.refused(
-            "stopped",
+    missing = [group for group in topics if not groups[group].exists]
+    if missing and facts.options.vanished == "refuse":
+        return Verdict.REFUSE, (
             f"{named('source group', missing)} not found: check the name, or pass --vanished restore to write the last "
-            "known offsets",
+            "known offsets"
         )
     reasons = [
         f"{group} {reason}"
         for group, moved in sorted(topics.items())
         if group not in missing
-        for reason in running(survey.groups[group], moved)
+        for reason in running(groups[group], moved)
     ]
     if reasons:
-        return Check.pending("stopped", f"{some(reasons, most=3)}; {advice.still_running}")
+        return Verdict.PENDING, f"{some(reasons, most=3)}; {facts.advice.still_running}"
     if not topics:
-        return Check.not_applicable("stopped", NO_SOURCE_GROUP)
-    return Check.passed("stopped", "no member is on the moved topics")
+        return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
+    return Verdict.PASS, "no member is on the moved topics"
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
@@ -163,12 +113,13 @@ def describe_member(member: Member) -> str:
     return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}{regex}"
 
 
-def not_moved(wanted: Sequence[Change], survey: Survey, advice: Advice) -> Check:
+def not_moved(facts: HandOverFacts) -> Judgement:
     """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
     If an offset differs, the verdict is ``pending`` while a source group runs, and otherwise ``refuse``. Offsets that
     have expired or were deleted are not compared.
     """
+    wanted, survey = facts.wanted, facts.survey
     # By source group and partition, because several target groups may get the same partition.
     changes: dict[tuple[str, TopicPartition], str] = {}
     gone = set()
@@ -183,92 +134,49 @@ def not_moved(wanted: Sequence[Change], survey: Survey, advice: Advice) -> Check
     moved = {place: f"{place[1]} {change}" for place, change in changes.items() if change}
     if not changes:
         reason = "no committed offset of the snapshot is left to compare" if gone else NO_SOURCE_GROUP
-        return Check.not_applicable("not moved", reason)
+        return Verdict.NOT_APPLICABLE, reason
     if not moved and gone:
         reason = f"{counted(len(changes), 'partition')} as in the snapshot, {len(gone):,} no longer has an offset"
-        return Check.passed("not moved", reason)
+        return Verdict.PASS, reason
     if not moved:
-        return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
+        return Verdict.PASS, "the source groups have the committed offsets of the snapshot"
     examples = some(moved.values(), most=3)
     live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
     reason = (
         f"{counted(len(moved), 'committed offset')} moved since the snapshot: {examples}; "
-        f"{'stop the group, and ' if live else ''}{advice.read_again}"
+        f"{'stop the group, and ' if live else ''}{facts.advice.read_again}"
     )
-    return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
+    return (Verdict.PENDING if live else Verdict.REFUSE), reason
 
 
-def vanished(
-    wanted: Sequence[Change], survey: Survey, options: WriteOptions, receipt: Receipt, instead: str = ""
-) -> Check:
+def vanished(facts: HandOverFacts) -> Judgement:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
     The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
-    only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry). instead: what to do,
-    if restoring these offsets is not the right advice because others have moved.
+    only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
     """
+    wanted, committed = facts.wanted, facts.survey.committed
     compared = [
         (each, each.source_group) for each in wanted if each.source_group is not None and each.start is not None
     ]
     if not compared:
         has_source = any(each.source_group for each in wanted)
         reason = "the snapshot has no committed offset of a source group" if has_source else NO_SOURCE_GROUP
-        return Check.not_applicable("vanished", reason)
-    missing = [each for each, source in compared if survey.committed[source].get(each.topic_partition) is None]
+        return Verdict.NOT_APPLICABLE, reason
+    missing = [each for each, source in compared if committed[source].get(each.topic_partition) is None]
     if not missing:
-        return Check.passed("vanished", "no committed offset has expired since the snapshot")
+        return Verdict.PASS, "no committed offset has expired since the snapshot"
     gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.start}" for each in missing}
     found = (
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
-    new = any(receipt.source_offset(each) != each.start for each in missing)
-    if new and options.vanished == "refuse":
-        help_ = instead or "pass --vanished restore to hand over the offsets of the snapshot"
-        return Check.refused("vanished", f"{found}; {help_}")
-    return Check.warned("vanished", f"{found}; handed over anyway")
-
-
-def way_back(source: str, wanted: Sequence[Change], source_topics: Collection[str], options: WriteOptions) -> Check:
-    """Warn if the source group keeps some topics: a later hand-back of the others requires all its members to stop.
-
-    wanted: the partitions that are handed over. source_topics: all topics of the source group.
-    """
-    stay = set(source_topics) - {each.topic for each in wanted}
-    if not stay:
-        return Check.passed("way back", f"{source} keeps no topic")
-    reason = (
-        f"{source} keeps {named('topic', stay)}: for a hand-back, all its members must stop, for "
-        f"{options.settle:g} s and the time to read and write; a rollback before the new groups start needs no stop"
-    )
-    return Check.warned("way back", reason)
-
-
-def same_topics(wanted: Sequence[Change], survey: Survey, advice: Advice) -> Check:
-    """Check that every topic exists and has the topic id of the snapshot (KIP-516).
-
-    The offsets of the snapshot do not apply to a topic that was deleted and created again. The verdict is ``not known``
-    if the snapshot or the brokers (before Kafka 2.8) do not name the id of a topic.
-    """
-    gone = {each.topic for each in wanted if each.topic not in survey.topics}
-    if gone:
-        hint = did_you_mean(gone, survey.cluster_facts.topic_names) or (
-            "leave deleted topics out with filter --exclude-topic"
-        )
-        return Check.refused("topics", f"{named('topic', gone)} not found: {hint}")
-    same = {(each.topic, is_same_topic(each.topic_id, survey.topics[each.topic].topic_id)) for each in wanted}
-    if recreated := {topic for topic, is_same in same if is_same is False}:
-        return Check.refused(
-            "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {advice.read_again}"
-        )
-    if unknown := {topic for topic, is_same in same if is_same is None}:
-        reason = (
-            f"the id of {named('topic', unknown)} is not known, so a topic that was deleted and created again is not "
-            "recognised: make sure that none was"
-        )
-        return Check.not_known("topics", reason)
-    if not same:
-        return Check.not_applicable("topics", "no topic to compare")
-    return Check.passed("topics", f"{counted(len(same), 'topic')}, as in the snapshot")
+    new = any(facts.receipt.source_offset(each) != each.start for each in missing)
+    if new and facts.options.vanished == "refuse":
+        # To restore these offsets is not the right advice if others have moved.
+        is_moving = not_moved(facts)[0] is Verdict.PENDING
+        restore = "pass --vanished restore to hand over the offsets of the snapshot"
+        return Verdict.REFUSE, f"{found}; {facts.advice.read_again if is_moving else restore}"
+    return Verdict.WARN, f"{found}; handed over anyway"
 
 
 def _change(wanted: Change, now: CommittedOffset | None) -> str:
@@ -287,3 +195,11 @@ def _change(wanted: Change, now: CommittedOffset | None) -> str:
     if epoch is None or epoch == now.leader_epoch:
         return ""
     return f"at {now.offset}, leader epoch {epoch} → {'none' if now.leader_epoch is None else now.leader_epoch}"
+
+
+_OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
+RULES = (
+    Rule(name="stopped", scopes=_OF, judge=stopped),
+    Rule(name="not moved", scopes=_OF, judge=not_moved, depends_on=("topics",)),
+    Rule(name="vanished", scopes=_OF, judge=vanished, depends_on=("topics", "not moved", "stopped")),
+)

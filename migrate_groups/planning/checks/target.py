@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from migrate_groups.planning.change import Change, Origin
+from migrate_groups.planning.change import Origin
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check
-from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.survey import Survey
 from migrate_groups.text import counted, named, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
 
 
-def writable(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
+def writable(facts: HandOverFacts) -> Judgement:
     """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
     With the option ``restore`` (write a group's own snapshot back to it), a group may be both. A group name that
     librdkafka would change is refused if confluent-kafka is to read the offsets back.
     """
+    wanted, options = facts.wanted, facts.options
     targets = sorted({each.group for each in wanted})
     if not targets:
-        return Check.not_applicable("targets", "no group to write to")
+        return Verdict.NOT_APPLICABLE, "no group to write to"
     both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
-        return Check.refused(
-            "targets",
+        return Verdict.REFUSE, (
             f"{named('group', both)} named as source and target: name another target; to write a group's own offsets "
-            "back, apply its snapshot with --restore and without --to-group",
+            "back, apply its snapshot with --restore and without --to-group"
         )
     trimmed = [group for group in targets if is_trimmed(group)]
     if trimmed and options.second_client != "none":
@@ -37,19 +34,19 @@ def writable(wanted: Sequence[Change], survey: Survey, options: WriteOptions) ->
             f"{named('group name', [ascii(group) for group in trimmed])} with white space at the start or with a NUL, "
             "which confluent-kafka can't read back: choose another name, or pass --second-client none"
         )
-        return Check.refused("targets", reason)
-    described = [survey.groups[group] for group in targets]
+        return Verdict.REFUSE, reason
+    described = [facts.survey.groups[group] for group in targets]
     # The coordinator refuses offsets for a group that has members (UNKNOWN_MEMBER_ID, error 25).
     live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
     if live:
         reason = f"{some(live, most=3)}; stop these members: brokers accept offsets only for groups without members"
-        return Check.refused("targets", reason)
+        return Verdict.REFUSE, reason
     # Legal, but a table does not show it.
     if padded := [ascii(group) for group in targets if group != group.rstrip()]:
-        return Check.warned("targets", f"{named('group name', padded)} with white space at the end: check the spelling")
+        return Verdict.WARN, f"{named('group name', padded)} with white space at the end: check the spelling"
     new = [group.group for group in described if not group.exists]
     reason = f"{some(new)} will be created: check the spelling" if new else f"no members in {some(targets)}"
-    return Check.passed("targets", reason)
+    return Verdict.PASS, reason
 
 
 def is_trimmed(group: str) -> bool:
@@ -60,31 +57,18 @@ def is_trimmed(group: str) -> bool:
     return group[:1] in _TRIMMED or "\0" in group
 
 
-def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return a check if confluent-kafka is to read the offsets back and can't log in; otherwise ``()``.
-
-    The check refuses if the option ``second_client`` is "required", and warns if it is "auto".
-    """
-    name = "second client"
-    lacks = survey.cluster_facts.second_client_lacks
-    if not lacks or options.second_client == "none":
-        return ()
-    if options.second_client == "required":
-        return (Check.refused(name, f"{lacks}, so it can't read back: pass --second-client none"),)
-    return (Check.warned(name, f"{lacks}: kafka-python alone reads back"),)
-
-
-def existing_offsets(decisions: Sequence[Change], options: WriteOptions, receipt: Receipt) -> Check:
+def existing_offsets(facts: HandOverFacts) -> Judgement:
     """Check that no target group has another committed offset than the planned one.
 
     With the option ``on_existing`` "forward" or "overwrite", the check only warns. Offsets that this migration wrote
     are allowed.
     """
-    if not decisions:
-        return Check.not_applicable("existing offsets", "no group to write to")
-    own = receipt.own_writes()
+    decided, on_existing = facts.decided, facts.options.on_existing
+    if not decided:
+        return Verdict.NOT_APPLICABLE, "no group to write to"
+    own = facts.receipt.own_writes()
     differing = []
-    for each in decisions:
+    for each in decided:
         before, after = each.before, each.given_up or each.after
         if before is None:
             continue
@@ -96,14 +80,24 @@ def existing_offsets(decisions: Sequence[Change], options: WriteOptions, receipt
             instead = f"not {after.offset}" if after else otherwise
             differing.append(f"{each.group} {each.topic_partition} is at {before.offset}, {instead}")
     if not differing:
-        same = sum(each.before is not None and each.after is not None for each in decisions)
-        return Check.passed(
-            "existing offsets",
-            f"{counted(same, 'partition')} with the planned offset already" if same else "none in the target groups",
+        same = sum(each.before is not None and each.after is not None for each in decided)
+        return Verdict.PASS, (
+            f"{counted(same, 'partition')} with the planned offset already" if same else "none in the target groups"
         )
     found = f"{counted(len(differing), 'partition')} with another committed offset: {some(differing, most=3)}"
-    if options.on_existing == "refuse":
+    if on_existing == "refuse":
         advice = "pass --on-existing forward to raise offsets only, or --on-existing overwrite to replace them"
-        return Check.refused("existing offsets", f"{found}; {advice}")
-    execution = "raised only" if options.on_existing == "forward" else "overwritten"
-    return Check.warned("existing offsets", f"{found}; {execution}")
+        return Verdict.REFUSE, f"{found}; {advice}"
+    execution = "raised only" if on_existing == "forward" else "overwritten"
+    return Verdict.WARN, f"{found}; {execution}"
+
+
+RULES = (
+    Rule(name="targets", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET), judge=writable),
+    Rule(
+        name="existing offsets",
+        scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET),
+        judge=existing_offsets,
+        depends_on=("topics", "not moved"),
+    ),
+)

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
+from migrate_groups.migration.barrier import after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.hidden import hidden_topics_named
-from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import existing_group
-from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import (
-    nobody_holds,
-    options_of_write,
-    permitted,
-    plan_for_wrong_cluster,
-    same_cluster,
-)
+from migrate_groups.migration.receipt_refusals import refuse_by_record
+from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.model.topics import TopicDescription, topic_ids
+from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Change, sorted_changes
-from migrate_groups.planning.checks.permission import Permissions, missing
+from migrate_groups.planning.checks.facts import GroupDeletionFacts
+from migrate_groups.planning.checks.registry import planned, read_on
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern
-from migrate_groups.text import named, some
+from migrate_groups.text import named
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 _READ = frozenset({Operation.DESCRIBE, Operation.READ})
@@ -63,14 +60,7 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    return _shown(reader, wanted, file)[0]
-
-
-def _shown(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile) -> tuple[Plan, Barrier]:
-    """Return the plan to show to the user, and how to wait for commits before the plan is made again."""
-    plan = _plan(reader, wanted, file)
-    barrier = barrier_of(reader, plan)
-    return plan.with_checks(barrier.checks), barrier
+    return shown_with_barrier(reader, _plan(reader, wanted, file))[0]
 
 
 def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
@@ -78,16 +68,28 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
 
     shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
     """
-    group, receipt = wanted.group, file.receipt
-    _refuse_other_receipt(file, group)
+    receipt = file.receipt
+    _refuse_other_receipt(file, wanted.group)
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
-    cluster = Check.not_applicable("cluster", f"no receipt to compare with this cluster, {reader.cluster_id()}")
-    if receipt.executions:
-        cluster = same_cluster(reader, receipt.executions[-1])
-    if cluster.verdict is Verdict.REFUSE:
-        return plan_for_wrong_cluster(reader, receipt.executions[-1], cluster)
+    earlier = receipt.executions[-1] if receipt.executions else None
+    facts = GroupDeletionFacts(
+        survey=unread(reader),
+        options=WriteOptions(settle=wanted.settle, guard=0.0),
+        receipt=receipt,
+        earlier=earlier,
+        shown=None if shown is None else shown.changes,
+    )
+    facts = read_on(Scope.DELETE_OF_GROUP, facts, lambda known: _read(reader, wanted, file, known))
+    return planned(Scope.DELETE_OF_GROUP, facts)
+
+
+def _read(
+    reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, facts: GroupDeletionFacts
+) -> GroupDeletionFacts:
+    """Return the facts with what was read of the cluster, and with the deletions that follow from it."""
+    group, receipt = wanted.group, facts.receipt
     by_name = {pattern.name for pattern in wanted.topics if pattern.name is not None}
-    permissions_unless_hidden(reader, _permissions_wanted(group, by_name))
+    permissions_unless_hidden(reader, _needed(group, by_name))
     described = _described(reader, group, receipt)
     committed = reader.all_committed(group)
     with hidden_topics_named(reader):
@@ -106,18 +108,20 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
         for each, found in {**dict.fromkeys(unfinished), **now}.items()
         if each.topic in matched and (found is not None or each in unfinished)
     )
-    permissions = permissions_unless_hidden(reader, _permissions_wanted(group, matched))
-    return Plan(
-        cluster_id=reader.cluster_id(),
-        options=options_of_write(WriteOptions(settle=wanted.settle, guard=0.0), {group}),
-        changes=changes,
-        topic_ids=topic_ids(topics),
-        checks=(
-            cluster,
-            _permission(reader, group, matched, permissions),
-            nobody_holds({group: described}, {group: matched}),
-            *([_not_moved(shown.changes, changes, wanted.settle)] if shown else []),
+    needed = _needed(group, matched)
+    permissions = permissions_unless_hidden(reader, needed)
+    return replace(
+        facts,
+        survey=replace(
+            facts.survey,
+            cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
+            groups={group: described},
+            topics=topics,
         ),
+        options=options_of_write(facts.options, {group}),
+        changes=changes,
+        needed=needed,
+        topics={group: matched},
     )
 
 
@@ -132,7 +136,7 @@ def delete_offsets(
     pattern matches no topic of the group; `Refused` if a check or the user says no, or a rollback in the receipt has
     not finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    shown, barrier = _shown(clients.writer, wanted, file)
+    shown, barrier = shown_with_barrier(clients.writer, _plan(clients.writer, wanted, file))
     if is_done(shown, file, events):
         return None
     agree(shown, lambda: (), events)
@@ -214,34 +218,6 @@ def _with_pending(
     return {**{each: found for each, found in committed.items() if found is not None}, **rest}
 
 
-def _permissions_wanted(group: str, topics: Collection[str]) -> Mapping[Resource, frozenset[Operation]]:
+def _needed(group: str, topics: Collection[str]) -> Mapping[Resource, frozenset[Operation]]:
     of_topics = {Resource(ResourceType.TOPIC, topic): _READ for topic in topics}
     return {Resource(ResourceType.GROUP, group): _DELETE} | of_topics
-
-
-def _permission(reader: GroupReader, group: str, topics: Collection[str], permissions: Permissions) -> Check:
-    """Return a check that refuses if the principal may not delete the group's offsets of these topics.
-
-    The check warns if a rollback could not set the offsets again.
-    """
-    check = permitted(reader, _permissions_wanted(group, topics), permissions)
-    lacking = missing({Resource(ResourceType.GROUP, group): _READ}, permissions)
-    if lacking and check.verdict is Verdict.PASS:
-        reason = f"{reader.principal} lacks {some(lacking)}, so a rollback would be refused: grant this first"
-        return Check.warned(check.name, reason)
-    return check
-
-
-def _not_moved(shown: Collection[Change], now: Collection[Change], seconds: float) -> Check:
-    """Return a check that refuses if a committed offset has changed since the plan was shown.
-
-    seconds: the wait between the two readings, for the message.
-    """
-    before, after = ({change.order: change.before for change in changes} for changes in (shown, now))
-    moved = [
-        f"{topic}-{number}"
-        for group, topic, number in before.keys() | after.keys()
-        if before.get((group, topic, number)) != after.get((group, topic, number))
-    ]
-    complaint = "the group has committed since the plan was shown: stop its consumers of these topics"
-    return Check.of("not moved", moved, complaint, f"no commit for {seconds:g} s", compared=before)

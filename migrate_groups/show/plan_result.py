@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from migrate_groups.migration.guard import watched
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Action, Change, Outcome
+from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show import planned_stop

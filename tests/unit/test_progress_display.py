@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from migrate_groups.cli import work
+from migrate_groups.cli import progress_display
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.work import Work, shown_looks, shown_work
+from migrate_groups.cli.progress_display import Work, shown_looks, shown_work
 from tests.support.connected import APPLY, Connected
 from tests.support.terminal import Terminal
 
@@ -49,15 +49,15 @@ class Recorded:
 def drawn(display, seconds: float, monkeypatch) -> None:
     """Simulate work that takes ``seconds`` seconds and is drawn on ``display``."""
     over = Over(seconds)
-    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: over.now))
-    monkeypatch.setattr(work, "_displays", [display])
-    work._draw(lambda: Work("reading", (3, 1200)), display, over)
+    monkeypatch.setattr(progress_display, "time", SimpleNamespace(monotonic=lambda: over.now))
+    monkeypatch.setattr(progress_display, "_displays", [display])
+    progress_display._draw(lambda: Work("reading", (3, 1200)), display, over)
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(1.9, []), (2.0, []), (2.5, [2.0, 2.2, 2.4])])
 def test_a_bar_appears_after_two_seconds(monkeypatch, seconds, times):
     """On a terminal no progress is shown for the first two seconds; then a bar is drawn five times a second."""
-    display = Recorded(work._BarDisplay.first, work._BarDisplay.pause)
+    display = Recorded(progress_display._BarDisplay.first, progress_display._BarDisplay.pause)
     drawn(display, seconds, monkeypatch)
     assert display.times == times
 
@@ -68,7 +68,7 @@ def test_a_bar_appears_after_two_seconds(monkeypatch, seconds, times):
 )
 def test_a_line_comes_every_ten_seconds_elsewhere(monkeypatch, capsys, seconds, said):
     """If stderr is not a terminal, a line with the progress is written to it every ten seconds."""
-    drawn(work._Lines(), seconds, monkeypatch)
+    drawn(progress_display._Lines(), seconds, monkeypatch)
     assert capsys.readouterr() == ("", said)
 
 
@@ -81,8 +81,8 @@ def test_amounts_are_shown_if_there_are_several(amounts, said):
 @pytest.fixture
 def terminal(monkeypatch):
     """Open a terminal on which a progress bar is shown at once."""
-    monkeypatch.setattr(work._BarDisplay, "first", 0.0)
-    monkeypatch.setattr(work._BarDisplay, "pause", 0.01)
+    monkeypatch.setattr(progress_display._BarDisplay, "first", 0.0)
+    monkeypatch.setattr(progress_display._BarDisplay, "pause", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     with Terminal() as opened:
@@ -161,7 +161,7 @@ def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatc
 
     Its late answer is not shown.
     """
-    monkeypatch.setattr(work, "_JOIN_SECONDS", 0.0)
+    monkeypatch.setattr(progress_display, "_JOIN_SECONDS", 0.0)
     asked, answer = threading.Event(), threading.Event()
 
     def look() -> Work:

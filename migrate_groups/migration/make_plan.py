@@ -8,19 +8,16 @@ from datetime import datetime
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
-from migrate_groups.migration.reading.survey import survey
-from migrate_groups.migration.reading.take import Reading
-from migrate_groups.model.topics import topic_ids
-from migrate_groups.planning.change import Change
+from migrate_groups.migration.reading.survey import survey, unread
+from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
-from migrate_groups.planning.checks.run import run_checks
-from migrate_groups.planning.checks.source import cluster
-from migrate_groups.planning.decide import decide, with_an_offset
+from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.registry import is_wrong_cluster, planned, read_on
+from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
@@ -41,11 +38,8 @@ def make_plan(
     Raises `InvalidInput` if the snapshot has several rows for a partition of a group; `ClusterUnavailable`,
     `NotAuthorized` or `PendingCommits`.
     """
-    wanted = wanted_rows(snapshot.at_one_moment().rows())
     reader = for_one_phase(reader)
-    return _of_other_cluster(reader, wanted, options, advice) or _judged(
-        wanted, survey(reader, wanted), options, receipt, advice
-    )
+    return planned(Scope.HAND_OVER, _read_facts(reader, _facts(reader, snapshot, options, receipt, advice)))
 
 
 def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
@@ -55,19 +49,19 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
     offset to write is no longer in the log; `InvalidInput` if the snapshot has several rows for a partition of a group;
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    wanted = wanted_rows(snapshot.at_one_moment().rows())
     reader = for_one_phase(reader)
-    if (here := reader.cluster_id()) != approved.cluster_id:
+    facts = _facts(reader, snapshot, approved.options, NOTHING_WRITTEN, advice)
+    if (here := facts.survey.cluster_id) != approved.cluster_id:
         raise Refused(
             f"the plan is for cluster {approved.cluster_id}, this is {here}: check --bootstrap-server; "
             "nothing was written"
         )
-    if (refused := _of_other_cluster(reader, wanted, approved.options, advice)) is not None:
-        return refused
-    facts = survey(reader, wanted)
-    plan = _judged(wanted, facts, approved.options, NOTHING_WRITTEN, advice)
+    facts = _read_facts(reader, facts)
+    plan = planned(Scope.HAND_OVER, facts)
+    if is_wrong_cluster(Scope.HAND_OVER, facts):
+        return plan
     _refuse_drifted(
-        drift(approved, plan, wanted, facts, resuming=True),
+        drift(approved, plan, facts.wanted, facts.survey, resuming=True),
         "the plan is stale: {} changed since it was made: {}; make a new plan",
     )
     return plan
@@ -87,53 +81,27 @@ def plan_at_the_write(
     Raises `Refused` if a check forbids the write, if a committed offset has changed since the plan was shown, or if an
     offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    wanted = wanted_rows(snapshot.at_one_moment().rows())
-    facts = survey(for_one_phase(reader), wanted)
-    plan = _judged(wanted, facts, shown.options, receipt, advice)
+    reader = for_one_phase(reader)
+    facts = _read_facts(reader, _facts(reader, snapshot, shown.options, receipt, advice))
+    plan = planned(Scope.HAND_OVER, facts)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}; run the command again")
+    _refuse_drifted(
+        drift(shown, plan, facts.wanted, facts.survey), "{} changed since the plan was shown: {}; run the command again"
+    )
     return plan
 
 
-def plan_of(
-    reader: GroupReader,
-    wanted: Sequence[Change],
-    options: WriteOptions,
-    receipt: Receipt = NOTHING_WRITTEN,
-    cluster_facts: ClusterFacts | None = None,
-    reading: Reading | None = None,
-) -> Plan:
-    """Return the plan that writes the wanted offsets to target groups, with the verdict of every check.
-
-    - wanted: one item for each target group and partition.
-    - cluster_facts: permissions, topics and offsets retention; None: read from the cluster.
-    - reading: the source group's offsets and log ranges; None: read from the cluster.
-
-    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
-    """
-    facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
-    return _judged(wanted, facts, options, receipt, FROM_FILE)
+def _facts(
+    reader: GroupReader, snapshot: SnapshotTable, options: WriteOptions, receipt: Receipt, advice: Advice
+) -> HandOverFacts:
+    """Return the facts of a hand-over of a snapshot before anything but the id of the cluster is read."""
+    wanted = wanted_rows(snapshot.at_one_moment().rows())
+    return HandOverFacts(survey=unread(reader), options=options, receipt=receipt, decided=wanted, advice=advice)
 
 
-def _of_other_cluster(
-    reader: GroupReader, wanted: Sequence[Change], options: WriteOptions, advice: Advice
-) -> Plan | None:
-    """Return a plan with only the check that refuses the cluster; None if the offsets may be of this cluster."""
-    # Groups and topics of the same names are others there. So nothing else is read, and nothing else is judged.
-    cluster_id = reader.cluster_id()
-    check = cluster(wanted, cluster_id, advice)
-    if check.verdict is not Verdict.REFUSE:
-        return None
-    return Plan(cluster_id=cluster_id, options=options, changes=(), checks=(check,))
-
-
-def _judged(wanted: Sequence[Change], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
-    """Return the plan that writes the wanted offsets, with the verdict of every check on these facts of the cluster."""
-    decisions = decide(wanted, facts, options)
-    changes = with_an_offset(decisions)
-    checks = run_checks(decisions, changes, facts, options, receipt, advice)
-    ids = topic_ids(facts.topics)
-    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=ids)
+def _read_facts(reader: GroupReader, facts: HandOverFacts) -> HandOverFacts:
+    """Return the facts with what was read of the cluster, and what follows from it; unchanged on the wrong cluster."""
+    return read_on(Scope.HAND_OVER, facts, lambda known: known.decided_by(survey(reader, known.decided)))
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

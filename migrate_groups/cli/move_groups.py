@@ -107,7 +107,7 @@ class WholeGroups:
         Raises `InvalidInput` if a glob of the spec matches no group, and `UsageError` if ``--rename`` names an unknown
         group.
         """
-        from migrate_groups.migration.prepare import refuse_forbidden
+        from migrate_groups.migration.make_plan import refuse_forbidden
         from migrate_groups.show.moves import STARTED
 
         groups = self._found(mirror)
@@ -124,7 +124,7 @@ class WholeGroups:
 
     def _found(self, mirror: Mirror) -> list[str]:
         from migrate_groups.files.runs import plan_json
-        from migrate_groups.migration.hand_over.whole_groups import find_groups
+        from migrate_groups.migration.hand_over.groups_to_move import find_groups
 
         plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
         reviewed = {each.translation.group for each in plans if each.translation is not None}

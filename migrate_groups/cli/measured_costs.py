@@ -19,7 +19,7 @@ from migrate_groups.errors import Undetermined, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from migrate_groups.migration.advise.costs import GroupCost
+    from migrate_groups.migration.advise.predicted_costs import GroupCost
     from migrate_groups.migration.advise.proposals import Suggestion
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.show.costs_page import Drawn
@@ -51,7 +51,7 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
     The costs are measured in the log of ``__consumer_offsets``, which is copied first.
     """
     require_spark()
-    from migrate_groups.migration.advise.costs import judge_costs
+    from migrate_groups.migration.advise.predicted_costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions
 
     with new_folder(asked.out) as complete:

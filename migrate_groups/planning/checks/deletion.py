@@ -1,0 +1,112 @@
+"""The checks of a deletion of committed offsets: of a run's source group, or of any group."""
+
+from __future__ import annotations
+
+from migrate_groups.planning.change import Relation
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import DeletionFacts, GroupDeletionFacts, RunDeletionFacts
+from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
+from migrate_groups.planning.checks.source import running
+from migrate_groups.text import named, some
+
+
+def taken_over(facts: RunDeletionFacts) -> Judgement:
+    """Check that each target group has a committed offset that is not lower than the one that was handed over.
+
+    The check warns of a target group that may not have started.
+    """
+    now, handed_over = facts.targets.now, [change for change, _ in facts.moved]
+    if neither := [
+        f"{change.group} {change.topic_partition}"
+        for change, source in facts.moved
+        if facts.survey.now(source.order) is None and now(change.order) is None
+    ]:
+        # Also after a deletion that was killed before it could set the offset back (`put_back`).
+        complaint = (
+            "neither this group nor the old group has a committed offset any more: set that of the old group with "
+            "apply --restore and before.parquet of the run directory"
+        )
+        return Verdict.REFUSE, f"{some(neither, 3)}: {complaint}"
+    behind = [
+        f"{change.group} {change.topic_partition}" for change in handed_over if change.is_lowered(now(change.order))
+    ]
+    # If brokers refused the write, a target group that still has its offset from before lacks the one handed over.
+    behind += [
+        f"{change.group} {change.topic_partition}"
+        for change in facts.refused
+        if now(change.order) == change.before or change.is_lowered(now(change.order))
+    ]
+    started = {change.group for change in handed_over if change.relation(now(change.order)) is Relation.AHEAD}
+    silent = sorted({change.group for change in handed_over} - started)
+    not_started = [group for group in silent if not facts.targets.groups[group].members]
+    if behind or not not_started:
+        return refused_if_any(
+            behind,
+            "no committed offset, or a lower one than was handed over: start the group; if brokers refused the write, "
+            "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply",
+            "every target group has a member or has committed since, and no offset is lower than was handed over",
+            compared=[*handed_over, *facts.refused],
+        )
+    return Verdict.WARN, (
+        f"{named('target group', not_started)} not seen to run: no member, and no commit beyond the offsets that were "
+        "handed over; start the applications first, unless they have read to the end and stopped"
+    )
+
+
+def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:
+    """Check that the source group has not committed since the hand-over."""
+    sources = {source.order: source for _, source in facts.moved}
+    now = {order: facts.survey.now(order) for order in sources}
+    moved = [
+        str(source.partition)
+        for order, source in sources.items()
+        if (committed := now[order]) and committed.offset != source.stopped_at
+    ]
+    return refused_if_any(
+        moved,
+        "the source group has committed since the hand-over: stop its consumers of these topics",
+        "the source group has not committed since the hand-over",
+        compared=[each for each in now.values() if each is not None],
+    )
+
+
+def nobody_on(facts: DeletionFacts) -> Judgement:
+    """Check that no member of a group may still consume the topics whose offsets are deleted."""
+    live = [
+        f"{group} {reason}"
+        for group, topics in facts.topics.items()
+        if facts.survey.groups[group].exists
+        for reason in running(facts.survey.groups[group], {*topics})
+    ]
+    return refused_if_any(live, "stop these consumers", "no member is on the topics", compared=facts.topics)
+
+
+def not_moved_since_shown(facts: GroupDeletionFacts) -> Judgement | None:
+    """Check that no committed offset has changed since the plan was shown. None for the plan that is shown."""
+    if facts.shown is None:
+        return None
+    before, after = ({change.order: change.before for change in changes} for changes in (facts.shown, facts.changes))
+    moved = [
+        f"{topic}-{number}"
+        for group, topic, number in before.keys() | after.keys()
+        if before.get((group, topic, number)) != after.get((group, topic, number))
+    ]
+    complaint = "the group has committed since the plan was shown: stop its consumers of these topics"
+    return refused_if_any(moved, complaint, f"no commit for {facts.options.settle:g} s", compared=before)
+
+
+def source(facts: RunDeletionFacts) -> Judgement | None:
+    """Warn if a source group no longer exists. None if all exist."""
+    missing = [group for group in facts.topics if not facts.survey.groups[group].exists]
+    if not missing:
+        return None
+    return Verdict.WARN, f"{named('group', missing)} not found any more: no offset is left to delete there"
+
+
+RULES = (
+    Rule(name="taken over", scopes=(Scope.DELETE_OF_RUN,), judge=taken_over),
+    Rule(name="not moved", scopes=(Scope.DELETE_OF_RUN,), judge=not_moved_since_hand_over),
+    Rule(name="stopped", scopes=(Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP), judge=nobody_on),
+    Rule(name="not moved", scopes=(Scope.DELETE_OF_GROUP,), judge=not_moved_since_shown),
+    Rule(name="source", scopes=(Scope.DELETE_OF_RUN,), judge=source),
+)

@@ -1,0 +1,121 @@
+"""The facts of a write. Checks judge them, and read nothing themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from migrate_groups.model.permissions import Operation, Resource
+from migrate_groups.planning.change import Change, Order, Origin
+from migrate_groups.planning.checks.advice import FROM_FILE, Advice
+from migrate_groups.planning.decide import decide, with_an_offset
+from migrate_groups.planning.execution import Execution, Source
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.partition_states import PartitionState
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.translation import Translation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The facts of any write.
+
+    - survey: what was read from the cluster; only its id until the check ``cluster`` has passed.
+    - options, receipt: the options of the write, and the record of the run so far.
+    - changes: what would be written.
+    - earlier: the write of the run that this one undoes or follows; None for a hand-over.
+    - topic_ids: see `Plan`; None: the ids of the topics in ``survey``.
+    """
+
+    survey: Survey
+    options: WriteOptions
+    receipt: Receipt = NOTHING_WRITTEN
+    changes: Sequence[Change] = ()
+    earlier: Execution | None = None
+    topic_ids: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOverFacts(Facts):
+    """The facts of a hand-over or a hand-back, or of the source or the target of a move to another cluster.
+
+    - decided: each wanted partition with what was decided, also without an offset to write.
+    - advice: what the reasons tell the user to do next.
+    - topics: of a hand-back, all topics for which each target group has a committed offset.
+    """
+
+    decided: Sequence[Change]
+    advice: Advice = FROM_FILE
+    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> list[Change]:
+        """The partitions in ``decided`` that the snapshot has."""
+        return [each for each in self.decided if each.origin is not Origin.ABSENT]
+
+    def decided_by(self, survey: Survey) -> HandOverFacts:
+        """Return the facts with what was read from the cluster, and with what follows from it for each partition."""
+        decided = decide(self.decided, survey, self.options)
+        return replace(self, survey=survey, decided=decided, changes=with_an_offset(decided))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorFacts(Facts):
+    """The facts of the mirror in a move to another cluster. ``survey`` is of the target cluster.
+
+    is_stopped: whether the plan is made after the stop of the source group.
+    """
+
+    source: Survey
+    translation: Translation
+    is_stopped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBackFacts(Facts):
+    """The facts of a rollback or of a deletion. needed: the operations that the client's principal needs for it."""
+
+    needed: Mapping[Resource, frozenset[Operation]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackFacts(WayBackFacts):
+    """The facts of a rollback.
+
+    - states: the partitions of the target groups, or those whose offsets were deleted, that are not undone yet.
+    - stopped: by partition of a source group, the change that sets the offset at which the group stopped.
+    """
+
+    earlier: Execution
+    states: Mapping[Order, PartitionState] = field(default_factory=dict)
+    stopped: Mapping[Order, Change] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionFacts(WayBackFacts):
+    """The facts of a deletion. topics: by group, the topics that the group must no longer consume."""
+
+    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDeletionFacts(DeletionFacts):
+    """The facts of a deletion of the source group's offsets. ``survey`` is of the source group's cluster.
+
+    - targets: what was read from the cluster of the target groups, which may be the same.
+    - moved: each partition of a target group, with its source whose offset is deleted.
+    - refused: the changes that brokers refused in the hand-over, without those of topics that were deleted since.
+    """
+
+    earlier: Execution
+    targets: Survey
+    moved: Sequence[tuple[Change, Source]] = ()
+    refused: Sequence[Change] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeletionFacts(DeletionFacts):
+    """The facts of a deletion of a group's offsets. shown: the changes that the user agreed to; None before that."""
+
+    shown: Sequence[Change] | None = None

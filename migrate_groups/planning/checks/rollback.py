@@ -1,0 +1,210 @@
+"""The checks of a rollback: whether the target groups have started, and where the source groups continue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.topics import is_still
+from migrate_groups.planning.change import Relation
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.facts import RollbackFacts
+from migrate_groups.planning.checks.rule import NOTHING_TO_COMPARE, Rule, Scope, refused_if_any
+from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.text import counted, named, shell_command, some
+
+
+class _Placed(NamedTuple):
+    """A group's committed offset, or the one that it gets."""
+
+    group: str
+    partition: TopicPartition
+    committed: CommittedOffset | None
+
+
+def same_topics(facts: RollbackFacts) -> Judgement:
+    """Check that no topic was deleted, or deleted and created again, since the write that the rollback undoes.
+
+    The verdict is ``not known`` if the id of a topic is not known.
+    """
+    changed = sorted({change.topic for change in facts.changes})
+    then, now = facts.earlier.topic_ids, facts.survey.topics
+    # A recreated topic has another topic id (KIP-516), and starts at offset 0.
+    is_same = {topic: is_still(then.get(topic), now.get(topic)) for topic in changed}
+    recreated = [topic for topic in changed if is_same[topic] is False]
+    unknown = [topic for topic in changed if is_same[topic] is None]
+    write = "hand-over" if facts.earlier.verb is Verb.HAND_OVER else "deletion"
+    complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
+    if unknown and not recreated:
+        return Verdict.NOT_KNOWN, (
+            f"the id of {named('topic', unknown)} is not known, so a topic that was created again since the {write} is "
+            "not recognised: make sure that none was"
+        )
+    return refused_if_any(recreated, complaint, f"the topics are those of the {write}", compared=changed)
+
+
+def nobody_in(facts: RollbackFacts) -> Judgement:
+    """Check that no group whose offsets are restored has members."""
+    groups = {group for group, *_ in facts.states}
+    live = [f"{group} {reason}" for group in sorted(groups) for reason in _members(facts.survey.groups[group])]
+    return refused_if_any(live, "stop these members first", f"no members in {some(groups)}", compared=groups)
+
+
+def _members(group: GroupDescription) -> list[str]:
+    return running(group, None) if group.exists else []
+
+
+def not_committed_since(facts: RollbackFacts) -> Judgement:
+    """Check that no group has committed since the write that the rollback undoes, and that none has lost an offset."""
+    earlier, states, now = facts.earlier, facts.states.values(), facts.survey.now
+    since = [
+        f"{group} {topic}-{number}"
+        for group, topic, number in facts.receipt.added(facts.survey.topics)
+        if now((group, topic, number))
+    ]
+    gone: list[str] = []
+    for partition in states:
+        change, committed = partition.change, now(partition.change.order)
+        relation = change.relation(committed)
+        # The offset from before the run passes too, if the new one was not read back, or if the write is already
+        # undone.
+        is_replaced = partition.state is State.HANDED_OVER and change.replaced
+        if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
+            continue
+        (since if committed else gone).append(f"{change.group} {change.topic_partition}")
+    if gone and not since:
+        complaint = (
+            "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
+        )
+        return Verdict.REFUSE, f"{some(gone, 3)}: {complaint}"
+    if earlier.translation is not None and since:
+        complaint = (
+            "the group has committed since the move to this cluster, and a rollback would lose how far it has read: "
+            "let it run on here"
+        )
+        return Verdict.REFUSE, f"{some(since, 3)}: {complaint}"
+    if earlier.verb is Verb.HAND_OVER and since and not any(partition.sources for partition in states):
+        delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
+        complaint = (
+            "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
+            f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
+        )
+        return Verdict.REFUSE, f"{some(since, 3)}: {complaint}"
+    if earlier.verb is Verb.HAND_OVER:
+        complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
+        fine = "no target group has committed since the hand-over"
+    else:
+        complaint = "the group has committed since the deletion: set the right offsets with apply"
+        fine = "the group has not committed since the deletion"
+    return refused_if_any(since, complaint, fine, compared=states)
+
+
+def source_group(facts: RollbackFacts) -> Judgement:
+    """Check that the source groups will continue from the offsets at which they stopped.
+
+    The check refuses if a source group lost an offset and has members, so that the offset can't be set again. It warns
+    if a lost offset will be set again, or if a source group has committed since the hand-over. The verdict is
+    ``not known`` if the group is on another cluster.
+    """
+    if (there := facts.earlier.translation) is not None:
+        reason = f"group {there.group} on cluster {there.cluster_id} is not read: check its offsets with describe"
+        return Verdict.NOT_KNOWN, reason
+    if not facts.stopped:
+        return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
+    lost: dict[str, list[str]] = defaultdict(list)
+    moved: dict[str, list[str]] = defaultdict(list)
+    for order, change in facts.stopped.items():
+        committed, after = facts.survey.now(order), change.after
+        if committed is None:
+            lost[change.group].append(str(change.topic_partition))
+        elif after is not None and committed.offset != after.offset:
+            moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
+    live = [
+        # Brokers accept an offset only for a consumer group without members.
+        f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
+        for group, partitions in lost.items()
+        for reason in _can_not_get_an_offset(facts.survey.groups[group])
+    ]
+    if live:
+        return Verdict.REFUSE, f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
+    found = [
+        f"{meaning}: " + "; ".join(f"{group} {some(partitions)}" for group, partitions in of_group.items())
+        for meaning, of_group in (
+            ("expired or deleted, set again from the receipt", lost),
+            ("committed since the hand-over, and left as it is", moved),
+        )
+        if of_group
+    ]
+    if found:
+        return Verdict.WARN, "; ".join(found)
+    return Verdict.PASS, "the source group has its committed offsets"
+
+
+def _can_not_get_an_offset(group: GroupDescription) -> list[str]:
+    return [reason] if (reason := group.not_a_consumer_group) else _members(group)
+
+
+def in_range(facts: RollbackFacts) -> Judgement:
+    """Check that all groups continue within the log; outside it, consumers apply auto.offset.reset.
+
+    The check refuses if an offset that a source group has lost is outside the log, and warns about other offsets. The
+    verdict is ``not known`` if the log of another offset can't be read.
+    """
+    bounds, now = facts.survey.bounds, facts.survey.now
+    restored = [change for change in facts.changes if change.source_group is not None]
+    undone = [change for change in facts.changes if change.source_group is None]
+    lost = [_Placed(change.group, change.topic_partition, change.after) for change in restored]
+    others = [_Placed(change.group, change.topic_partition, change.after) for change in undone]
+    others += [_Placed(change.group, change.topic_partition, now(order)) for order, change in facts.stopped.items()]
+    if missing := [str(each.partition) for each in lost if each.partition not in bounds]:
+        return Verdict.REFUSE, f"{some(missing, 3)}: no leader, so the log end is not known: run again later"
+    if out := _outside(lost, bounds):
+        advice = "set an offset of the source group there with rewind and apply, and run again"
+        return Verdict.REFUSE, f"{some(out, 3)}: outside the log by now: {advice}"
+    if facts.survey.logs_unread:
+        reason = "the logs could not be read, so it is not known whether offsets are within"
+        return Verdict.NOT_KNOWN, f"{reason}: {facts.survey.logs_unread}"
+    if out := _outside(others, bounds):
+        return Verdict.WARN, f"{some(out, 3)}: outside the log by now, so auto.offset.reset decides there"
+    compared = [each for each in (*lost, *others) if each.committed is not None]
+    if without_leader := [str(each.partition) for each in compared if each.partition not in bounds]:
+        return Verdict.NOT_KNOWN, f"{some(without_leader, 3)}: no leader, so the log end is not known"
+    if not compared:
+        return Verdict.NOT_APPLICABLE, NOTHING_TO_COMPARE
+    return Verdict.PASS, "the offsets of all groups are within the log"
+
+
+def _outside(offsets: Iterable[_Placed], bounds: Mapping[TopicPartition, LogRange]) -> list[str]:
+    """Return the groups' offsets that are outside the log, as texts. A partition without a leader is left out."""
+    return [
+        f"{group} {partition} at {committed.offset}"
+        for group, partition, committed in offsets
+        if committed is not None
+        and (log := bounds.get(partition)) is not None
+        and not log.start <= committed.offset <= log.end
+    ]
+
+
+def earlier_deletions(facts: RollbackFacts) -> Judgement | None:
+    """Warn if earlier deletions of offsets are not undone by the rollback. None if there are none."""
+    undone = {change.order for change in facts.changes}
+    left = [change for change in facts.receipt.deleted if change.order not in undone]
+    if not left:
+        return None
+    topics = {change.topic for change in left}
+    reason = f"{counted(len(left), 'offset')} of {named('topic', topics)}, deleted before that, stay deleted until the "
+    return Verdict.WARN, f"{reason}next rollback of this receipt"
+
+
+RULES = (
+    Rule(name="topics", scopes=(Scope.ROLLBACK,), judge=same_topics),
+    Rule(name="targets", scopes=(Scope.ROLLBACK,), judge=nobody_in),
+    Rule(name="not committed since", scopes=(Scope.ROLLBACK,), judge=not_committed_since),
+    Rule(name="source group", scopes=(Scope.ROLLBACK,), judge=source_group),
+    Rule(name="in range", scopes=(Scope.ROLLBACK,), judge=in_range),
+    Rule(name="earlier deletions", scopes=(Scope.ROLLBACK,), judge=earlier_deletions),
+)
