@@ -104,9 +104,8 @@ def _by_group(table: Table[Any], size: Size) -> Iterator[str]:
         about = table.groups.text(rows) if table.groups else ""
         rest = more(len(rows) - size.rows, table.thing)
         # Until the next empty line GitHub interprets no Markdown within HTML, and within <code> no mention (@name).
-        summary = f"<code>{html.escape(cut(group, size.characters))}</code>" + (
-            f": {html.escape(about)}" if about else ""
-        )
+        summary = f"<code>{html.escape(cut(group, size.characters))}</code>"
+        summary += f": {html.escape(about)}" if about else ""
         yield _details(summary, _of_rows(table.columns[1:], rows[: size.rows], rest, size))
     yield more(len(groups) - size.rows, "group")
     yield table.left_out(len(table.rows))
