@@ -37,8 +37,8 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
-from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
+from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 from migrate_groups.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _measure_job(sizes: list[int]) -> None:
             out = folder / f"out-{size}"
             out.mkdir()
             begun, worked = time.perf_counter(), _cpu_seconds(spark)
-            files = LandedFiles(str(log.folder), ranges, "bench")
-            found = write_costs(measure_costs(spark, files, groups=None, span=Span()), out)
+            files = CopiedFiles(str(log.folder), ranges, "bench")
+            found = write_costs(measure_costs(spark, files, groups=None), out)
             seconds, worked = time.perf_counter() - begun, _cpu_seconds(spark) - worked
             if found.found != 2 * _GROUPS:
                 sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
-from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, landed_log
+from migrate_groups.spark.offsets_topic.history_job import run_history
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, copied_log, decode
 from migrate_groups.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     ]
     groups = [("old", 0, 0), *((_group(group), group % _LOG_PARTITIONS, 0) for group in range(_GROUPS))]
     started = time.perf_counter()
-    found = run_audit(spark, handed_over, Log(landed_log(spark, str(log.folder)), groups, _ranges(log)))
+    found = run_audit(spark, handed_over, Log(copied_log(spark, str(log.folder)), groups, _ranges(log)))
     seconds = time.perf_counter() - started
     if sum(found.new.values()) != len(handed_over):
         sys.exit(f"the audit found verdicts for {sum(found.new.values())} of {len(handed_over)} partitions")
@@ -93,7 +93,7 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     now, every = _time(records), timedelta(milliseconds=records // 50)
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
-        files = LandedFiles(str(log.folder), _ranges(log), "bench")
+        files = CopiedFiles(str(log.folder), _ranges(log), "bench")
         tables = Path(out) / "history.parquet"
         found = run_history(spark, files, log_ends, groups=None, every=every, now=now, out=tables)
         seconds = time.perf_counter() - started
@@ -109,7 +109,7 @@ def _ranges(log: CopiedLog) -> list[tuple[int, int, int, int]]:
 def record(
     place: tuple[int, int], group: str, topic: str, partition: int, offset: int, *, at: datetime
 ) -> tuple[object, ...]:
-    """Return a commit as a row of a landed log, as Kafka 4.1 writes it.
+    """Return a commit as a row of a copied log, as Kafka 4.1 writes it.
 
     place: the row's partition and offset in the offsets topic. at: the time of the commit.
     """

@@ -5,7 +5,7 @@ measured from its start to its exit:
 
 - bare: starts the same session, reads two CSV snapshots of 18 rows, and counts them
 - reconcile: ``migrate-groups reconcile`` of these two snapshots
-- audit, history: the Spark part of the commands, without a broker, over a landed log of 30 records
+- audit, history: the Spark part of the commands, without a broker, over a copied log of 30 records
 
 All use one archive of Spark's classes, which a first ``reconcile`` makes. A further run of each, which is not timed,
 counts its Spark jobs. The script prints a line for each run, and a table of medians and ratios at the end; ``--json``
@@ -57,10 +57,10 @@ def reconcile(spark: SparkSession, folder: Path) -> None:
 def audit(spark: SparkSession, folder: Path) -> None:
     """Judge the hand-over of five partitions, two of which have a problem."""
     from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
-    from migrate_groups.spark.offsets_topic.offsets_log import landed_log
+    from migrate_groups.spark.offsets_topic.offsets_log import copied_log
 
     handed_over = [("old", "orders", "new", "orders", number, 10, None, 10, [10], None, True) for number in PARTITIONS]
-    log = Log(landed_log(spark, str(folder / "log")), [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
+    log = Log(copied_log(spark, str(folder / "log")), [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
     found = run_audit(spark, handed_over, log)
     if (found.problems, len(found.late_commits)) != (2, 1):
         sys.exit(f"the audit found {found}")
@@ -68,14 +68,15 @@ def audit(spark: SparkSession, folder: Path) -> None:
 
 def history(spark: SparkSession, folder: Path) -> None:
     """Compute a history of four moments, and write its table to a new folder."""
-    from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
+    from migrate_groups.spark.offsets_topic.history_job import run_history
+    from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
     def log_ends(partitions: object, moments: object) -> str:
         rows = ((*each, moment, 50) for each in partitions for moment in moments)  # type: ignore[attr-defined]
         log_ends_parquet.save(rows, folder / "ends.parquet")
         return str(folder / "ends.parquet")
 
-    log = LandedFiles(str(folder / "log"), [(7, 0, _RECORDS, 0)], "bench-cluster")
+    log = CopiedFiles(str(folder / "log"), [(7, 0, _RECORDS, 0)], "bench-cluster")
     with tempfile.TemporaryDirectory() as out:
         now = NOON + timedelta(hours=3.5)
         found = run_history(
@@ -98,8 +99,8 @@ _COMMITS = [
 _RECORDS = len(_COMMITS)
 
 
-def land(folder: Path) -> None:
-    """Write the landed log that audit and history read."""
+def copy_log(folder: Path) -> None:
+    """Write the copied log that audit and history read."""
     rows = [
         record((7, number), group, "orders", partition, offset, at=NOON + number * timedelta(minutes=6))
         for number, (group, partition, offset) in enumerate(_COMMITS)
@@ -139,7 +140,7 @@ def main() -> int:
         folder = Path(temporary)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # so that no earlier archive of Spark's classes counts
         generate(ROWS, folder, kind="csv")
-        land(folder / "log")
+        copy_log(folder / "log")
         command = [sys.executable, "-m", "migrate_groups", *_reconcile(folder)]
         measured(command)  # its JVM writes the archive of classes
         jobs = {name: int(measured(_process(name, folder))[1]) for name in names}

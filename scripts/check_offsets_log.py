@@ -36,14 +36,15 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.reading.landing import land
+from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from migrate_groups.spark.offsets_topic.generations import consumers, generations
-from migrate_groups.spark.offsets_topic.members import members
+from migrate_groups.spark.offsets_topic.commits_over_time import clients
+from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.overload import consumers, generations
 from migrate_groups.spark.session import local_session
 
 _PARTITIONS = 500
@@ -95,7 +96,7 @@ def compare(
 
     levels: the isolation levels. quiet: the seconds without a record after which Kafka's tool ends.
     """
-    _land(sandbox.bootstrap_servers, folder)
+    _copy(sandbox.bootstrap_servers, folder)
     raw = spark.read.schema(RAW).parquet(str(folder))
     found = {}
     for level in levels:
@@ -180,17 +181,17 @@ def compare_members(sandbox: Sandbox, spark: SparkSession, folder: Path) -> tupl
 
     folder: the copy of the log that `compare` made. Raises `RuntimeError` if Kafka's tool fails.
     """
-    raw = spark.read.schema(RAW).parquet(str(folder))
+    records = group_records(decode(spark.read.schema(RAW).parquet(str(folder))))
     ours: dict[tuple[int, int], list[object]] = {}
-    for row in members(decode(raw)).where(F.size("clients") > 0).collect():
+    for row in clients(records).where(F.size("clients") > 0).collect():
         ours[row.log_partition, row.log_offset] = [sorted(row.clients)]
-    for row in generations(raw).where(F.size("members") > 0).collect():
+    for row in generations(records).where(F.size("members") > 0).collect():
         each = [
             (each.client_id, each.topics, sorted((of.topic, of.partition) for of in each.partitions))
             for each in row.members
         ]
         ours[row.log_partition, row.log_offset].append(sorted(each))
-    for row in consumers(raw).collect():
+    for row in consumers(records).collect():
         ours[row.log_partition, row.log_offset].append((row.client_id, row.topics, row.regex or ""))
     by_kafka = dict(_members_by_kafka(sandbox, {partition for partition, _ in ours}))
     return len(ours), len(by_kafka), sum(ours.get(place) != by_kafka.get(place) for place in {*ours, *by_kafka})
@@ -225,12 +226,12 @@ def _member_of_kafka(member: dict[str, Any]) -> tuple[object, ...]:
     return member["clientId"], sorted(member["subscription"]["topics"]), sorted(assigned)
 
 
-def _land(servers: str, folder: Path) -> None:
+def _copy(servers: str, folder: Path) -> None:
     config = ClientConfig(bootstrap_servers=servers)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         partitions = reader.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
         log = CopiedLog.load_with_starts(folder, reader.cluster_id(), dict.fromkeys(partitions, 0))
-        land(reader, topic, log, partitions, lambda done, total: None)
+        copy_log(reader, topic, log, partitions, lambda done, total: None)
 
 
 def _printed(sandbox: Sandbox, level: str, quiet: int) -> list[tuple[object, ...]]:

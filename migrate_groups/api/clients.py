@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from migrate_groups.migration.ports import Clients, GroupReader, Side
-from migrate_groups.migration.reading.similar import similar_groups_named
+from migrate_groups.migration.reading.hints import similar_groups_named
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig

@@ -15,9 +15,9 @@ from migrate_groups.model.topics import topic_ids
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
+    from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.log_ports import OffsetsTopicReader
     from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.stop_checkpoint import StopCheckpoint
     from migrate_groups.planning.execution import Execution
 
@@ -116,15 +116,15 @@ def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
     return [folder / "target", folder / "source"]
 
 
-def land_side(side: LogSide, folder: Path) -> Landing:
-    """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return what was copied.
+def copy_side(side: LogSide, folder: Path) -> CopiedLog:
+    """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return the copied log.
 
     Records that the folder has already are not copied again. Raises `UsageError` if the connection leads to a wrong
     cluster, `Undetermined` if the number of partitions of ``__consumer_offsets`` has changed, `Refused` if another
     command copies to the folder, and `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
-    from migrate_groups.migration.reading.landing import land
+    from migrate_groups.migration.reading.copy_log import copy_log
 
     starts = _first_offsets(side.groups)
     with (
@@ -133,7 +133,7 @@ def land_side(side: LogSide, folder: Path) -> Landing:
         bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress,
     ):
         log = CopiedLog.load_with_starts(folder, side.cluster_id, starts)
-        return land(reader, topic, log, starts, progress)
+        return copy_log(reader, topic, log, starts, progress)
 
 
 def current_topic_ids(connection: Connection, topics: Collection[str]) -> dict[str, str]:

@@ -132,7 +132,7 @@ def warn_of_hidden_topics(reader: GroupReader) -> bool:
 
     Kafka leaves such topics out of its answers without an error: docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
-    from migrate_groups.migration.reading.hidden import may_hide_topics
+    from migrate_groups.migration.reading.hints import may_hide_topics
 
     if is_hidden := may_hide_topics(reader):
         talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.landing import Landed, lag_over_time, land_log, new_folder
+from migrate_groups.cli.log_with_ends import LogWithEnds, copy_with_ends, lag_over_time
+from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import Undetermined, UsageError
 
@@ -56,20 +57,20 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 
     with new_folder(asked.out) as complete:
         with connection.open_offsets_topic() as opened:
-            landed = land_log(opened, asked.groups, asked.log)
+            copied = copy_with_ends(opened, asked.groups, asked.log)
             reader = opened[0]
-            with spark_here(landed.landing.offsets) as spark:
-                from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
+            with spark_here(copied.log.offsets) as spark:
+                from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 
-                span = Span(since=_begin(asked, landed))
-                measured = measure_costs(spark, landed.files, groups=asked.groups, span=span)
+                since = _begin(asked, copied)
+                measured = measure_costs(spark, copied.for_spark, groups=asked.groups, since=since)
                 delay = reader.initial_rebalance_delay()
-                judged = judge_costs(measured.applications, landed.taken_at, delay)
+                judged = judge_costs(measured.applications, copied.taken_at, delay)
                 worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
-                with _lag(spark, reader, landed, worst) as (lag, timeline):
+                with _lag(spark, reader, copied, worst) as (lag, timeline):
                     costs = write_costs(measured, asked.out, timeline)
                 complete("tables")
-                judged = judge_costs(costs.applications, landed.taken_at, delay)
+                judged = judge_costs(costs.applications, copied.taken_at, delay)
             suggested = suggestions(reader, SystemClock(), [each.group for each in worst])
         from migrate_groups.show import markdown
         from migrate_groups.show.costs import result
@@ -86,22 +87,22 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 
 @contextmanager
 def _lag(
-    spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
+    spark: SparkSession, reader: GroupReader, copied: LogWithEnds, worst: Sequence[GroupCost]
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
     """Yield the lag of the groups in ``worst`` at about 48 points in time, as a tuple and as a DataFrame.
 
     Yields an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
     """
     groups = [each.group for each in worst]
-    since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)
-    every = max((landed.taken_at - since) / _MOMENTS, timedelta(seconds=1))
+    since = min((row.since for each in worst for row in each.applications), default=copied.taken_at)
+    every = max((copied.taken_at - since) / _MOMENTS, timedelta(seconds=1))
     from migrate_groups.spark.reconciliation.snapshots import spark_path
 
     with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch:
         out, moments = Path(scratch) / "history.parquet", None
         with suppress(Undetermined):
             if groups:
-                found = lag_over_time(spark, reader, landed, groups=groups, every=every, out=out, since=since)
+                found = lag_over_time(spark, reader, copied, groups=groups, every=every, out=out, since=since)
                 moments = found.timeline
         yield (moments, spark.read.parquet(spark_path(str(out)))) if moments is not None else ((), None)
 
@@ -132,19 +133,19 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
         with connection.open_offsets_topic() as opened:
             if opened[0].cluster_id() != execution.cluster_id:
                 raise UsageError(f"{run_dir} is of another cluster, {execution.cluster_id}: check --bootstrap-server")
-            landed = land_log(opened, split.source_groups | split.target_groups, asked.log)
+            copied = copy_with_ends(opened, split.source_groups | split.target_groups, asked.log)
             delay = opened[0].initial_rebalance_delay()
-        with spark_here(landed.landing.offsets) as spark:
-            span = _begin(asked, landed), split.written_at
-            before = _applications(spark, landed, split.source_groups, span, asked.out / "before")
-            after = _applications(spark, landed, split.target_groups, (split.written_at, None), asked.out / "after")
+        with spark_here(copied.log.offsets) as spark:
+            span = _begin(asked, copied), split.written_at
+            before = _applications(spark, copied, split.source_groups, span, asked.out / "before")
+            after = _applications(spark, copied, split.target_groups, (split.written_at, None), asked.out / "after")
         if not before:
             raise Undetermined(
                 "the log has no record of the source group's members before the split: pass the --log that you used "
                 "before the split, or a longer --since"
             )
         complete("tables")
-        found = compare(before, after, split, delay=delay, read_at=landed.taken_at)
+        found = compare(before, after, split, delay=delay, read_at=copied.taken_at)
         shown = views.result(found)
         _write(asked.out / "after.html", views.page(shown))
     show_as(asked.output_format, shown)
@@ -153,7 +154,7 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
 
 def _applications(
     spark: SparkSession,
-    landed: Landed,
+    copied: LogWithEnds,
     groups: frozenset[str],
     span: tuple[datetime | None, datetime | None],
     out: Path,
@@ -163,17 +164,18 @@ def _applications(
     Members of a group that share topics are one application. span: use only records between these times. The result is
     empty if the log has no record of the groups' members.
     """
-    from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
+    from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 
     out.mkdir()
     with suppress(Undetermined):
-        measured = measure_costs(spark, landed.files, groups=sorted(groups), span=Span(*span))
+        since, until = span
+        measured = measure_costs(spark, copied.for_spark, groups=sorted(groups), since=since, until=until)
         return write_costs(measured, out).applications
     return ()
 
 
-def _begin(asked: CostsRequest, landed: Landed) -> datetime | None:
-    return None if asked.since is None else landed.taken_at - asked.since
+def _begin(asked: CostsRequest, copied: LogWithEnds) -> datetime | None:
+    return None if asked.since is None else copied.taken_at - asked.since
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.landing import new_folder
+from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.errors import (
     EXIT_CHANGES,
     ClusterUnavailable,

@@ -13,6 +13,7 @@ from migrate_groups.demo.ledger import count, read
 from migrate_groups.demo.scene import Ending, Scene, Telling
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.migration.reading.requests import read_all_committed
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.mirrored import MirroredSandbox
@@ -155,7 +156,7 @@ class Clusters(Scene):
 
     def _copy_translated(self) -> None:
         with self._writer() as writer:
-            answers = writer.alter_offsets(_NAIVE, _committed(writer)).values()
+            answers = writer.alter_offsets({_NAIVE: _committed(writer)})[_NAIVE].values()
         if failed := [each.error for each in answers if each.answer is not Answer.WRITTEN]:
             raise MigrateGroupsError(f"the offsets of MirrorMaker 2 could not be copied: {failed[0]}")
 
@@ -177,4 +178,8 @@ class Clusters(Scene):
 
 
 def _committed(reader: GroupReader) -> Mapping[TopicPartition, CommittedOffset]:
-    return {partition: offset for partition, offset in reader.all_committed(_GROUP).items() if offset is not None}
+    return {
+        partition: offset
+        for partition, offset in read_all_committed(reader, [_GROUP])[_GROUP].items()
+        if offset is not None
+    }

@@ -15,6 +15,7 @@ import tenacity
 from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, PARTITIONS, TOPICS
 from migrate_groups.demo.ledger import Count, read
 from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.sandbox.broker import Sandbox
 
 _PURE = ("split", "export", "reconcile")
@@ -94,7 +95,7 @@ class Scene:
         with closing(KafkaPythonReader(config)) as reader:
 
             def look() -> dict[str, int]:
-                found = reader.describe_group(group)
+                found = describe_group(reader, group)
                 return {group: sum(bool(each.assignment) for each in found.members if found.state == "Stable")}
 
             # Otherwise the rebalances at the start would disturb the demo.

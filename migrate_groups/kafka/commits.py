@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
-from migrate_groups.errors import MigrateGroupsError, PendingCommits, Refused
+from migrate_groups.errors import MigrateGroupsError, PendingCommits
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
-from migrate_groups.kafka.connection import KafkaConnection
-from migrate_groups.kafka.visible import check_visible, describe_permissions
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.kafka.connection import KafkaConnection, check_visible
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import some
 
 _READING = "reading the committed offsets of"
+
+
+class _Pending(Enum):
+    """In place of a committed offset: a pending transactional commit may replace it."""
+
+    PENDING = "pending"
+
+
+_PENDING: Final = _Pending.PENDING
+_Answers = Mapping[TopicPartition, CommittedOffset | _Pending | None]
+_Wanted = Mapping[str, Collection[TopicPartition] | None]
 
 
 class Commits:
@@ -23,98 +34,66 @@ class Commits:
         self._connection = connection
         self._principal = principal
 
-    def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them.
+    def read(self, wanted: _Wanted, *, wait: bool) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return the result of `GroupReader.committed`. Groups for which no partition is wanted are not asked about."""
+        return self._stable(wanted) if wait else self._now(wanted)
 
-        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
-        left out. Topics that the client's principal may not describe are left out without an error.
-        """
-        answers = self._fetched(dict.fromkeys(groups))
-        return {group: _all_committed(answer) for group, answer in answers.items()}
-
-    def stable(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Waits for pending transactional commits; if a commit is still pending
-        at the time-out, the group's error is `PendingCommits`.
-        """
-        found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
-
-        def read_what_is_still_pending() -> bool:
-            left = {
-                group: pending
-                for group, partitions in wanted.items()
-                if (pending := _without_answer(partitions, found[group]))
-            }
-            for group, answer in self.now(left).items():
-                known = found[group]
-                if isinstance(known, MigrateGroupsError) or isinstance(answer, MigrateGroupsError):
-                    found[group] = answer
-                else:
-                    found[group] = {**known, **answer}
-            return any(_without_answer(partitions, found[group]) for group, partitions in left.items())
-
-        self._connection.repeat_while(read_what_is_still_pending)
-        for group, partitions in wanted.items():
-            if pending := _without_answer(partitions, found[group]):
-                found[group] = PendingCommits(
-                    f"group {group!r} has pending transactional commits on {some(pending)}; "
-                    "wait until the transactions end, or abort them"
-                )
-        return found
-
-    def now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Does not wait for pending transactional commits: their partitions are
-        left out.
-        """
+    def _now(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         return {
-            group: answer if isinstance(answer, MigrateGroupsError) else self._without_pending(answer)
-            for group, answer in self._fetched(wanted).items()
+            group: answers if isinstance(answers, MigrateGroupsError) else _known_or_pending(answers)
+            for group, answers in self._fetched(wanted).items()
         }
 
-    def _fetched(
-        self, wanted: Mapping[str, Collection[TopicPartition] | None]
-    ) -> Mapping[str, Mapping[TopicPartition, Any] | MigrateGroupsError]:
-        return self._connection.run_of_groups(describe_permissions(wanted), of_groups.fetch_offsets(wanted), _READING)
+    def _stable(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        found: dict[str, CommittedOffsets] = {group: {} for group in wanted}
+        failed: dict[str, MigrateGroupsError] = {}
+        left = dict(wanted)
 
-    def _without_pending(self, answers: Mapping[TopicPartition, Any]) -> CommittedOffsets | MigrateGroupsError:
-        stable = {partition: each for partition, each in answers.items() if each.error_code != wire.UNSTABLE}
+        def read_what_is_left() -> bool:
+            for group, answers in self._fetched(left).items():
+                partitions = left.pop(group)
+                if isinstance(answers, MigrateGroupsError):
+                    failed[group] = answers
+                    continue
+                stable = {partition: each for partition, each in answers.items() if each is not _PENDING}
+                found[group] = {**found[group], **stable}
+                # A partition without any answer counts as pending, too.
+                asked = answers if partitions is None else partitions
+                if pending := [partition for partition in asked if partition not in found[group]]:
+                    left[group] = pending
+            return bool(left)
+
+        self._connection.repeat_while(read_what_is_left)
+        for group, pending in left.items():
+            failed[group] = PendingCommits(
+                f"group {group!r} has pending transactional commits on {some(pending or ())}; "
+                "wait until the transactions end, or abort them"
+            )
+        return {group: failed.get(group, found[group]) for group in wanted}
+
+    def _fetched(self, wanted: _Wanted) -> Mapping[str, _Answers | MigrateGroupsError]:
+        asked = {group: partitions for group, partitions in wanted.items() if partitions is None or partitions}
+        answers = self._connection.run_of_groups(asked, of_groups.fetch_offsets(asked), _READING)
+        return {group: self._checked(answers[group]) if group in asked else {} for group in wanted}
+
+    def _checked(self, answers: Mapping[TopicPartition, Any] | MigrateGroupsError) -> _Answers | MigrateGroupsError:
+        """Return the answers of an OffsetFetch response for one group, or the error of the first that failed.
+
+        An error is returned unchanged.
+        """
+        if isinstance(answers, MigrateGroupsError):
+            return answers
+        failed = ((partition, each) for partition, each in answers.items() if each.error_code)
         try:
-            failed = ((partition, each) for partition, each in stable.items() if each.error_code)
             check_visible(self._principal, {partition.topic for partition, each in failed if wire.hides_topic(each)})
-            return {partition: wire.committed_offset(partition, each) for partition, each in stable.items()}
+            return {
+                partition: _PENDING if each.error_code == wire.UNSTABLE else wire.committed_offset(partition, each)
+                for partition, each in answers.items()
+            }
         except MigrateGroupsError as error:
             return error
 
 
-def _without_answer(
-    partitions: Collection[TopicPartition], found: CommittedOffsets | MigrateGroupsError
-) -> list[TopicPartition]:
-    if isinstance(found, MigrateGroupsError):
-        return []
-    return [partition for partition in partitions if partition not in found]
-
-
-def _all_committed(
-    answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
-) -> CommittedOffsets | MigrateGroupsError:
-    """Return the committed offsets in a group's OffsetFetch response, or the error of reading them.
-
-    answers: the response's parts by partition; an error is returned unchanged. A partition with a pending transactional
-    commit (error code UNSTABLE_OFFSET_COMMIT) gets None. Any other error code gives `Refused`.
-    """
-    if isinstance(answers, MigrateGroupsError):
-        return answers
-    try:
-        return {
-            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
-            for partition, answer in answers.items()
-        }
-    except Refused as error:
-        return error
+def _known_or_pending(answers: _Answers) -> CommittedOffsets:
+    """Return the committed offsets, with None for a pending one. Partitions without a commit are left out."""
+    return {partition: None if each is _PENDING else each for partition, each in answers.items() if each is not None}

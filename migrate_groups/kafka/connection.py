@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import kafka.errors as kafka_errors
 import tenacity
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, NotAuthorized
 from migrate_groups.kafka.client import Unreachable, open_client, refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.private import CertificateRefused, Client
-from migrate_groups.text import counted
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.text import counted, some
 
 T = TypeVar("T")
 
@@ -24,6 +25,7 @@ _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OS
 _PAUSES = tenacity.wait_exponential(multiplier=0.05, max=1.0)
 _LAST_ATTEMPT = 0.9  # the share of the time-out after which no attempt begins
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
+_LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
 
 
 @dataclass(slots=True)
@@ -45,6 +47,18 @@ class OfGroups(Generic[T]):
 # `OfGroups`. It stores the error of a coordinator, and does not raise it, because other groups have other coordinators.
 # A deletion may raise the error, because it is for one group.
 Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
+
+
+def _describe_permission(group: str) -> str:
+    return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"
+
+
+def _check_length(group: str) -> None:
+    size = len(group.encode(errors="replace"))
+    if size > _LONGEST_NAME:
+        raise InvalidInput(
+            f"group {group[:40]!r}… has a name of {size:,} bytes: pass a name of at most {_LONGEST_NAME:,} bytes"
+        )
 
 
 class KafkaConnection:
@@ -90,39 +104,41 @@ class KafkaConnection:
             retry_error_callback=lambda _: None,
         )(work)
 
-    def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Send a request about each group in ``needs``, and return each group's answer or error.
+    def run_of_groups(
+        self, groups: Collection[str], ask: Ask[T], doing: str, needs: Callable[[str], str] = _describe_permission
+    ) -> Mapping[str, T | MigrateGroupsError]:
+        """Send a request about each group, and return each group's answer or error.
 
-        After a retriable error, groups without an answer are asked again, until the time-out. needs: by group, the
-        required permission, such as "Read on Group 'g'". ask: sends the requests. doing: for error messages, such as
-        "describing".
+        After a retriable error, groups without an answer are asked again, until the time-out. ask: sends the requests.
+        doing: for error messages, such as "describing". needs: returns the permission that the request requires, by
+        default Describe on the group. Raises `InvalidInput` if a group's name is too long for Kafka's protocol.
         """
+        for group in groups:
+            _check_length(group)
         into: OfGroups[T] = OfGroups()
 
         async def request(client: Client) -> None:
             into.failed.clear()
-            await ask(client, [group for group in needs if group not in into.found], into)
+            await ask(client, [group for group in groups if group not in into.found], into)
             # Raise a retriable error before any other, because otherwise its group would get no retry.
             for error in sorted(into.failed.values(), key=lambda error: not isinstance(error, _RETRIABLE)):
                 raise error
 
-        if not needs:
+        if not groups:
             return {}
         try:
-            self.run(request, doing=f"{doing} {counted(len(needs), 'group')}")
+            self.run(request, doing=f"{doing} {counted(len(groups), 'group')}")
         except MigrateGroupsError as error:
-            into.fail(needs, error)
+            into.fail(groups, error)
         return {
             group: into.found[group]
             if group in into.found
-            else self._explained(into.failed[group], group, needs, doing)
-            for group in needs
+            else self._explained(into.failed[group], f"{doing} group {group!r}", needs(group))
+            for group in groups
         }
 
-    def _explained(self, error: Exception, group: str, needs: Mapping[str, str], doing: str) -> MigrateGroupsError:
-        if isinstance(error, MigrateGroupsError):
-            return error
-        return explain(error, self._config, f"{doing} group {group!r}", needs[group])
+    def _explained(self, error: Exception, doing: str, needs: str) -> MigrateGroupsError:
+        return error if isinstance(error, MigrateGroupsError) else explain(error, self._config, doing, needs)
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Run the coroutine function ``request`` without a retry, and return its result.
@@ -174,6 +190,14 @@ def explain(error: BaseException, config: ClientConfig, doing: str, needs: str =
     return ClusterUnavailable(
         f"{config.cluster} did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
     )
+
+
+def check_visible(principal: str, hidden: Iterable[str]) -> None:
+    """Raise `NotAuthorized` if ``hidden`` is not empty. hidden: topics on which the principal lacks Describe."""
+    lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
+    if lacking:
+        these = "this permission" if len(lacking) == 1 else "these permissions"
+        raise NotAuthorized(f"not authorized: {principal} lacks {some(lacking, most=20)}; grant it {these}")
 
 
 def _line(text: object) -> str:

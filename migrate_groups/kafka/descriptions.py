@@ -11,7 +11,6 @@ from migrate_groups.kafka import wire
 from migrate_groups.kafka.commits import Commits
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.hold import without_holder
-from migrate_groups.kafka.visible import describe_permissions
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.partitions import CommittedOffsets
 from migrate_groups.model.permissions import Operation
@@ -42,13 +41,13 @@ class Descriptions:
         The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
         assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
         """
-        answers = self._connection.run_of_groups(describe_permissions(groups), of_groups.describe(), "describing")
+        answers = self._connection.run_of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
         every = self.listed() if dead else {}
         listed = {group: every[group] for group in dead if group in every}
         consumers = self.of_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
         # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
-        commits = self._commits.everywhere([group for group in dead if group not in listed])
+        commits = self._commits.read({group: None for group in dead if group not in listed}, wait=False)
         found: dict[str, GroupDescription | MigrateGroupsError] = {}
         for group, answer in answers.items():
             if group in consumers:
@@ -64,9 +63,11 @@ class Descriptions:
     def of_consumers(self, groups: Collection[str]) -> ByGroup:
         """Return the description of each KIP-848 group, or the error of reading it."""
         # The answer to DescribeGroups has shown that Describe on the group is granted. Only a topic can be hidden.
-        needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
         answers = self._connection.run_of_groups(
-            needs, of_groups.describe_consumer_groups(), "describing the members of"
+            groups,
+            of_groups.describe_consumer_groups(),
+            "describing the members of",
+            lambda group: f"{Operation.DESCRIBE} on a topic of group {group!r}",
         )
         return {
             group: answer

@@ -49,10 +49,7 @@ Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
-    """Reads offsets from the leaders of partitions: log start and end, offsets by timestamp, ends of leader epochs.
-
-    The methods that send requests raise `ClusterUnavailable` or `NotAuthorized`.
-    """
+    """Reads offsets from the leaders of partitions (implements `LogReader`, without `first_records`)."""
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
@@ -73,17 +70,14 @@ class Logs:
         self._leaders |= leaders
         return leaders
 
-    def bounds(
+    def log_ranges(
         self,
         partitions: Collection[TopicPartition],
-        starts: Mapping[TopicPartition, int],
-        ends: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition.
-
-        A partition without an answer is left out. starts, ends: known offsets, which need not be read. If a log
-        start may come from a new leader, the known end is read again.
-        """
+        """Send ListOffsets for what is not known, and for a known end if the log start may come from a new leader."""
+        starts, ends = starts or {}, ends or {}
         doing = "reading log end offsets"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
@@ -116,20 +110,13 @@ class Logs:
         return end is not None and end.leader == leader and offset <= end.offset
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset, at which ``read_committed`` consumers stop.
-
-        A partition without an answer is left out.
-        """
+        """Send ListOffsets for the latest offset, as a ``read_committed`` consumer."""
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each leader epoch ended (OffsetForLeaderEpoch, KIP-320).
-
-        A leader epoch is left out if it has not ended, if the leader does not know it, or if the partition has no
-        leader.
-        """
+        """Send OffsetForLeaderEpoch, unless the partition is known to be in that epoch still."""
         left = {each for each in epochs if self._may_be_over(each)}
         ends: dict[LeaderEpoch, int] = {}
 
@@ -148,11 +135,7 @@ class Logs:
         return leader is None or asked.epoch < leader[1]
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the offset and timestamp of each partition's first record at or after a timestamp.
-
-        None: there is no such record. timestamps: in milliseconds since 1970. A partition without an answer is left
-        out. Raises ``ValueError`` for a negative timestamp.
-        """
+        """Send ListOffsets with these timestamps."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"timestamp {negative[0]} is negative: pass the milliseconds since 1970")
         [answers] = self._list_offsets([timestamps], doing="looking up offsets by timestamp")

@@ -15,7 +15,6 @@ from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
 from migrate_groups.kafka.group_requests import describe
 from migrate_groups.kafka.private import Client
-from migrate_groups.kafka.visible import describe_permissions
 from migrate_groups.kafka.wire import KafkaErrorClass
 from migrate_groups.model.partitions import TopicPartition
 
@@ -97,7 +96,7 @@ class PlaceholderMember:
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
-        (answer,) = connection.run_of_groups(describe_permissions([self.group]), describe(), "describing").values()
+        (answer,) = connection.run_of_groups([self.group], describe(), "describing").values()
         if isinstance(answer, MigrateGroupsError):
             raise answer
         return frozenset(each.member_id for each in answer.members)

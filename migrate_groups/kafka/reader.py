@@ -10,18 +10,14 @@ from migrate_groups.errors import MigrateGroupsError, raise_first
 from migrate_groups.kafka import cluster_facts, wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.commits import Commits
-from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
-from migrate_groups.kafka.visible import check_visible, describe_permissions
-from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.groups import GroupListing
 from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
-    CommittedOffset,
     CommittedOffsets,
-    LeaderEpoch,
-    LogRange,
     Timestamps,
     TopicPartition,
 )
@@ -30,19 +26,13 @@ from migrate_groups.model.topics import TopicDescription
 
 
 # kafka-python, because confluent-kafka does not return the metadata of committed offsets unchanged.
-class KafkaPythonReader:
-    """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
-
-    principal: the client's principal, such as ``User:alice``. second_client_lacks: why confluent-kafka can't log in
-    with the same settings; empty if it can. Every method that sends a request raises `ClusterUnavailable` or
-    `NotAuthorized`.
-    """
+class KafkaPythonReader(Logs):
+    """Reads groups, topics and offsets with kafka-python (implements `GroupReader`)."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.principal = config.principal
         self.second_client_lacks = config.security.second_client_lacks
-        self._connection = KafkaConnection(config)
-        self._logs = Logs(self._connection)
+        super().__init__(KafkaConnection(config))
         self._commits = Commits(self._connection, self.principal)
         self._descriptions = Descriptions(self._connection, self._commits)
         self._config = config
@@ -52,42 +42,19 @@ class KafkaPythonReader:
         self._connection.close()
 
     def cluster_id(self) -> str:
-        """Return the id that the brokers report for their cluster."""
+        """Send Metadata, without topics."""
         return self._connection.run(cluster_facts.cluster_id, doing="reading the cluster id")
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """Return the groups of all types that the client's principal may describe, sorted by name."""
+        """Send ListGroups."""
         return sorted(self._descriptions.listed().values(), key=lambda listing: listing.group)
 
-    def describe_group(self, group: str) -> GroupDescription:
-        """Return the description of a group of any type; the state of a group that does not exist is ``Dead``.
-
-        Raises `Refused` if a member's subscription or assignment is not in Kafka's consumer protocol.
-        """
-        return self.describe_groups([group])[group]
-
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group; the state of a group that does not exist is ``Dead``.
-
-        Raises the error of the first group that can't be described: `NotAuthorized`, `ClusterUnavailable`, or `Refused`
-        if a member's subscription or assignment is not in Kafka's consumer protocol.
-        """
-        return raise_first(self.described_by_group(groups))
-
-    def described_by_group(self, groups: Collection[str]) -> ByGroup:
-        """Return the description of each group, or the error of reading it.
-
-        The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
-        assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
-        """
+    def describe_groups(self, groups: Collection[str]) -> ByGroup:
+        """Send DescribeGroups; and ConsumerGroupDescribe for KIP-848 groups, after ListGroups has named them."""
         return self._descriptions.by_group(groups)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of topics, by name. A topic that does not exist is left out, and is not created.
-
-        topics: the names; None: all topics that the client's principal may describe. Raises `NotAuthorized` if the
-        principal lacks Describe on one of ``topics``; `ClusterUnavailable`.
-        """
+        """Send Metadata, without the creation of topics. Leaders in the answer are used by later requests."""
         return {
             topic.name: TopicDescription(
                 topic=topic.name,
@@ -98,105 +65,23 @@ class KafkaPythonReader:
             for topic in self._metadata(topics)
         }
 
-    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group, by partition.
-
-        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
-        left out. Topics that the client's principal may not describe are left out without an error.
-        """
-        return raise_first(self.all_committed_by_group([group]))[group]
-
-    def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them.
-
-        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
-        left out. Topics that the client's principal may not describe are left out without an error.
-        """
-        return self._commits.everywhere(groups)
-
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each of these partitions; None if the group has none.
-
-        Waits for pending transactional commits. Raises `PendingCommits` if a commit is still pending at the time-out.
-        """
-        return raise_first(self.committed_by_group({group: partitions}))[group]
-
-    def committed_by_group(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
+    def committed(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Waits for pending transactional commits; if a commit is still pending
-        at the time-out, the group's error is `PendingCommits`.
-        """
-        return self._commits.stable(wanted)
-
-    def committed_now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Does not wait for pending transactional commits: their partitions are
-        left out.
-        """
-        return self._commits.now(wanted)
-
-    def log_ranges(
-        self,
-        partitions: Collection[TopicPartition],
-        ends: Mapping[TopicPartition, int] | None = None,
-        starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition.
-
-        A partition that does not exist or has no leader is left out. ends, starts: known offsets, which need not be
-        read. If a log start may come from a new leader, the known end is read again.
-        """
-        return self._logs.bounds(partitions, starts or {}, ends or {})
-
-    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset, at which ``read_committed`` consumers stop.
-
-        A partition that does not exist or has no leader is left out.
-        """
-        return self._logs.last_stable_offsets(partitions)
-
-    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each leader epoch ended, and the partition's next leader epoch began.
-
-        A leader epoch is left out if it has not ended, if the leader does not know it, or if the partition does not
-        exist or has no leader.
-        """
-        return self._logs.epoch_ends(epochs)
-
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the offset and timestamp of each partition's first record at or after a timestamp.
-
-        None: there is no such record. timestamps: in milliseconds since 1970. A partition that does not exist or has no
-        leader is left out. Raises ``ValueError`` for a negative timestamp.
-        """
-        return self._logs.offsets_at(timestamps)
+        """Send OffsetFetch with ``require_stable``."""
+        return self._commits.read(wanted, wait=wait)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record that a ``read_committed`` consumer gets in each range of offsets.
-
-        The result has the record's offset and timestamp; None: the range has no such record. A partition that does not
-        answer within 5 s is left out.
-        """
+        """Send Fetch as a consumer that has no group."""
         return first_records(self._config, spans)
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return the operations that the client's principal may perform on each of these groups and topics.
-
-        An empty set: the principal lacks Describe. None: the broker does not report operations (KIP-430).
-        """
+        """Send Metadata for topics, and DescribeGroups for groups."""
         doing = "reading the permissions of this principal"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
         of_topics = self._connection.run(cluster_facts.topic_permissions(topics), doing=doing) if topics else {}
         groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
-        answers = self._connection.run_of_groups(
-            describe_permissions(groups), cluster_facts.group_permissions, f"{doing} on"
-        )
+        answers = self._connection.run_of_groups(groups, cluster_facts.group_permissions, f"{doing} on")
         permitted = raise_first(answers)
         return {
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
@@ -204,27 +89,18 @@ class KafkaPythonReader:
         }
 
     def offset_limits(self) -> OffsetLimits:
-        """Return how long brokers keep committed offsets, and how long their metadata may be, as one broker reports it.
-
-        None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
-        """
+        """Send DescribeConfigs to one broker."""
         return self._connection.run(cluster_facts.offset_limits, doing="reading offsets.retention.minutes")
 
     def maybe_compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return which of these topics have ``compact`` in their ``cleanup.policy``, or a policy that can't be read.
-
-        It can't be read if the client's principal lacks DescribeConfigs on the topic, or if the topic does not exist.
-        """
+        """Send DescribeConfigs for the topics."""
         if not topics:
             return frozenset()
         doing = "reading cleanup.policy of topics"
         return self._connection.run(cluster_facts.maybe_compacted_topics(topics), doing=doing)
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return ``group.initial.rebalance.delay.ms``, how long an Empty group waits for more members.
-
-        None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
-        """
+        """Send DescribeConfigs to one broker."""
         doing = "reading group.initial.rebalance.delay.ms"
         return self._connection.run(cluster_facts.initial_rebalance_delay, doing=doing)
 
@@ -236,5 +112,5 @@ class KafkaPythonReader:
             lambda client: wire.topics(client, names, permissions=True), doing="reading the metadata of topics"
         )
         check_visible(self.principal, (answer.name for answer in answers if wire.hides_topic(answer)))
-        self._logs.learn(answers)
+        self.learn(answers)
         return [answer for answer in answers if answer.partitions]

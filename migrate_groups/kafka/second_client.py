@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized, raise_first
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
 from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka.child import GRACE_SECONDS, Child, question
 from migrate_groups.kafka.client_config import ClientConfig
@@ -56,21 +56,10 @@ class SecondClient:
         if child is not None:
             child.end()
 
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each of these partitions; None if the group has none.
-
-        Metadata is left out. Raises `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
-        """
-        return raise_first(self.committed_by_group({group: partitions}))[group]
-
-    def committed_by_group(
+    def committed(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        Metadata is left out. An offset is None if nothing is committed. The error is `ClusterUnavailable`, or
-        `NotAuthorized` without Describe on a topic.
-        """
+        """Ask the child process. Metadata is left out."""
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
         }

@@ -23,35 +23,16 @@ _PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
 
 
 class KafkaPythonWriter(KafkaPythonReader):
-    """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
-
-    A failed write raises no error: its `WriteAnswer` contains the error.
-    """
+    """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`)."""
 
     def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets for a group in one request, and return the answer for each partition.
-
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed).
-        """
-        return self.alter_offsets_by_group({group: offsets})[group]
-
-    def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit these offsets for several groups, and return the answer for each partition, by group.
-
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed). Each group has its own request.
-        """
+        """Send one OffsetCommit for each group, as a client that is no member."""
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
-        """Commit offset 0 of a partition for each probe group, and return the answers.
-
-        After the answer ``WRITTEN``, each commit that the coordinator accepted before for a group on the same partition
-        of ``__consumer_offsets`` is readable.
-        """
+        """Send one OffsetCommit with offset 0 for each probe group."""
         offsets = {probe: {partition: _PROBE} for probe in probes}
         answers = self._write(offsets, of_groups.commit_offsets(offsets))
         return {probe: answers[probe][partition] for probe in probes}
@@ -59,29 +40,16 @@ class KafkaPythonWriter(KafkaPythonReader):
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete a group's committed offsets of these partitions (KIP-496), and return the answer for each partition.
-
-        An answer is ``WRITTEN`` (deleted), ``REFUSED`` or ``UNKNOWN`` (perhaps deleted).
-        """
+        """Send OffsetDelete."""
         return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with all its committed offsets, and return the coordinator's answer.
-
-        The answer is ``WRITTEN`` (deleted), ``UNKNOWN`` (perhaps deleted), or ``REFUSED``, for instance because the
-        group has members.
-        """
+        """Send DeleteGroups."""
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
     @contextmanager
     def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:
-        """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
-
-        The block gets a `Hold`, whose ``lost`` says why consumers may get partitions. Meanwhile `describe_group` calls
-        the group Empty. partitions, assignor: as for `hold`.
-
-        Raises `Refused` if the group has members; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
-        """
+        """Join the group with a connection of its own. Raises `NotAuthorized` without Read on the group."""
         with hold(self._config, group, partitions, assignor=assignor) as holding:
             self._descriptions.holder = holding.member_id
             try:

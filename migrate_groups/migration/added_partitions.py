@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import committed_by_order
+from migrate_groups.migration.reading.requests import committed_by_order
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt

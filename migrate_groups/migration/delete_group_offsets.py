@@ -13,9 +13,9 @@ from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
+from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
@@ -91,7 +91,7 @@ def _read(
     by_name = {pattern.name for pattern in wanted.topics if pattern.name is not None}
     permissions_unless_hidden(reader, _needed(group, by_name))
     described = _described(reader, group, receipt)
-    committed = reader.all_committed(group)
+    committed = read_all_committed(reader, [group])[group]
     with hidden_topics_named(reader):
         matched = _matched(wanted, {each.topic for each in committed}, receipt)
     unfinished = {each for each, state in _states(receipt).items() if state is State.DELETING}
@@ -173,7 +173,7 @@ def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescri
     Raises `GroupNotFound` if the group does not exist and the receipt records no deletion.
     """
     # After a deletion the group may be gone: brokers delete an Empty group with its last committed offset.
-    described = reader.describe_group(group) if receipt.partition_states else existing_group(reader, group)
+    described = describe_group(reader, group) if receipt.partition_states else existing_group(reader, group)
     if reason := described.not_a_consumer_group:
         raise Refused(f"group {group!r} {reason}; nothing was deleted")
     return described
@@ -212,9 +212,10 @@ def _with_pending(
     one is still pending at the time-out.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
-    # Read by name, because `all_committed` leaves out a partition whose first commit is still pending
+    # Read by name, because `read_all_committed` leaves out a partition whose first commit is still pending
     # (docs/kafka-behaviour.md#pending-transactions).
-    rest = reader.committed(group, [each for each in partitions if committed.get(each) is None])
+    unknown = [each for each in partitions if committed.get(each) is None]
+    rest = read_committed(reader, {group: unknown})[group]
     return {**{each: found for each, found in committed.items() if found is not None}, **rest}
 
 

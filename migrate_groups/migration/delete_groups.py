@@ -16,7 +16,8 @@ from migrate_groups.errors import (
 )
 from migrate_groups.migration.events import DeletionEvents
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.reading.take import existing_group, take_snapshot
+from migrate_groups.migration.reading.requests import describe_group, existing_group
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import lacks, missing
@@ -131,7 +132,7 @@ def _delete(writer: GroupWriter, group: str) -> None:
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":
         raise Refused(f"group {group!r} was not deleted: {answer.error}; stop its members, and try again")
     try:
-        exists = writer.describe_group(group).exists
+        exists = describe_group(writer, group).exists
     except ClusterUnavailable as error:
         raise PartlyApplied(
             f"group {group!r} may be deleted; it can't be described: {error}; try describe again"

@@ -12,6 +12,7 @@ import msgspec
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import by_group
 from migrate_groups.planning.checks.source import running
@@ -124,16 +125,18 @@ def _signs_of_consuming(reader: GroupReader, group: str, stopped: list[StoppedAt
     The signs are members on the topics, and commits since the group stopped. Each sign is the end of a sentence that
     begins with the group's name.
     """
-    description = reader.describe_group(group)
+    description = describe_group(reader, group)
     topics = {each.partition.topic for each in stopped}
     reasons = running(description, topics) if description.exists else []
     rebalances = description.state not in ("Stable", "Empty", "Dead")
     # If the group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
-    is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
+    is_clear = not (
+        rebalances and {partition.topic for partition in read_all_committed(reader, [group])[group]} - topics
+    )
     if not is_clear:
         reasons = []
-    found = reader.committed(group, [each.partition for each in stopped])
+    found = read_committed(reader, {group: [each.partition for each in stopped]})[group]
     moved = [
         f"{each.partition} {_from_to(each.offset, now.offset)}"
         for each in stopped
@@ -159,16 +162,14 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     ``remarks``.
     """
     groups = by_group(execution.changes)
-    found = reader.committed_by_group(
-        {group: [change.topic_partition for change in put] for group, put in groups.items()}
-    )
+    found = reader.committed({group: [change.topic_partition for change in put] for group, put in groups.items()})
     for group, put in groups.items():
         now = found[group]
         try:
             if isinstance(now, MigrateGroupsError):
                 raise now
             is_as_written = all(now[change.topic_partition] == change.after for change in put)
-            if is_as_written or reader.describe_group(group).members:
+            if is_as_written or describe_group(reader, group).members:
                 continue
         except (ClusterUnavailable, Refused) as error:
             execution = execution.remarked(

@@ -30,21 +30,13 @@ class OffsetsReader(Protocol):
     The second client (confluent-kafka) implements only this interface, because it only reads back what was written.
     """
 
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each of these partitions; ``None`` if it has none.
-
-        Waits for pending transactional commits (KIP-447). Raises `PendingCommits` if one is still pending at the
-        time-out; `ClusterUnavailable` or `NotAuthorized`.
-        """
-        ...
-
-    def committed_by_group(
+    def committed(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
+        """Return each group's committed offset for its partitions in ``wanted``; ``None`` if it has none.
 
-        The error is `ClusterUnavailable`, `NotAuthorized`, or `PendingCommits` if a transactional commit is still
-        pending at the time-out.
+        Waits for pending transactional commits (KIP-447). The value of a group is an error if its offsets can't be
+        read: `ClusterUnavailable`, `NotAuthorized`, or `PendingCommits` if a commit is still pending at the time-out.
         """
         ...
 
@@ -65,24 +57,11 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """Return all groups of any type that the client's principal may describe, sorted by name."""
         ...
 
-    def describe_group(self, group: str) -> GroupDescription:
-        """Return the description of a group of any type. A group that does not exist is ``Dead``.
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        """Return the description of each group of any type, or the error. A group that does not exist is ``Dead``.
 
-        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
-        """
-        ...
-
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group. A group that does not exist is ``Dead``.
-
-        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
-        """
-        ...
-
-    def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        """Return the description of each group, or the error of reading it. A group that does not exist is ``Dead``.
-
-        The error is `Refused` if a member's metadata is not in Kafka's consumer protocol.
+        The error is `ClusterUnavailable`, `NotAuthorized`, or `Refused` if a member's metadata is not in Kafka's
+        consumer protocol.
         """
         ...
 
@@ -94,33 +73,20 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
-    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group; ``None`` if a transactional commit is pending for the partition.
+    def committed(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        Two kinds of partitions are left out without an error:
+        wanted: ``None`` in place of partitions means all for which the group has a committed offset. Two kinds are then
+        left out without an error:
 
         - partitions of topics that the principal may not describe
           (docs/kafka-behaviour.md#what-a-principal-may-not-see)
         - partitions whose first commit is still pending (docs/kafka-behaviour.md#pending-transactions)
-        """
-        ...
 
-    def committed_now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        ``None`` means no committed offset. A partition with a pending transactional commit is left out.
-        """
-        ...
-
-    def all_committed_by_group(
-        self, groups: Collection[str]
-    ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them.
-
-        ``None`` means that a transactional commit is pending for the partition. Two kinds of partitions are left out:
-        those whose first commit is pending, and those of topics that the principal may not describe.
+        wait: as for `OffsetsReader.committed`. Without ``wait``, an offset is ``None`` if a transactional commit is
+        pending for the partition, and a partition without a committed offset is left out.
         """
         ...
 
@@ -175,18 +141,12 @@ class GroupWriter(GroupReader, Protocol):
     """
 
     def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets in one request; return the answer for each partition.
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Commit offsets of several groups, one request for each group; return the answers by group and partition.
 
         Brokers refuse a request with more than about 14,000 partitions.
         """
-        ...
-
-    def alter_offsets_by_group(
-        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
-    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit offsets of several groups, one request for each group; return the answers by group and partition."""
         ...
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:

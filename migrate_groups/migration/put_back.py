@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import committed_by_order
+from migrate_groups.migration.reading.requests import committed_by_order
 from migrate_groups.migration.write import Record, write
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.execution import Execution

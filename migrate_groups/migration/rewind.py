@@ -10,7 +10,7 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import committed_by_order, read_committed
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
@@ -50,7 +50,7 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
         return None
     targets = sorted(_targets(execution))
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
-    described = reader.describe_groups(targets)
+    described = describe_groups(reader, targets)
     added = committed_by_order(
         reader, receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
     )

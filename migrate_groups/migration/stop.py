@@ -13,8 +13,9 @@ from datetime import timedelta
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.hidden import hidden_topics_named
-from migrate_groups.migration.reading.take import ObservedGroup, check_visible, existing_group, observe, own_topics
+from migrate_groups.migration.reading.hints import hidden_topics_named
+from migrate_groups.migration.reading.requests import describe_group, existing_group, own_topics
+from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
@@ -173,7 +174,7 @@ def _look(
 
     Raises `GroupNotFound` unless ``how.may_be_gone``; `Refused` if the group is not a consumer group.
     """
-    if how.may_be_gone and not (description := reader.describe_group(group)).exists:
+    if how.may_be_gone and not (description := describe_group(reader, group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)
     if reason := description.not_a_consumer_group:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import describe_group, existing_group, read_committed
 from migrate_groups.migration.reading.same_logs import refuse_other_logs
-from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -154,7 +154,7 @@ def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
 
     The result is empty if there is no such topic.
     """
-    consumed = {topic for member in reader.describe_group(group).members for topic in member.topics}
+    consumed = {topic for member in describe_group(reader, group).members for topic in member.topics}
     idle = [each.topic for each in seen.topics if each.left and each.topic not in consumed]
     return f"; no member consumes {named('topic', idle)}" if idle else ""
 
@@ -203,7 +203,7 @@ class _Watching:
         return self._progress(len(description.members))
 
     def _positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        committed = self.reader.committed(self.group, partitions) if partitions else {}
+        committed = read_committed(self.reader, {self.group: partitions})[self.group] if partitions else {}
         bounds = self.reader.log_ranges(partitions) if partitions else {}
         self._refuse_deleted_topics([partition for partition in partitions if partition not in bounds])
         positions = {}

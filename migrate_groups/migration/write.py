@@ -101,7 +101,7 @@ def _send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mappin
         for group, of_group in by_group(changes).items()
     }
     if all(wanted.values()):
-        return writer.alter_offsets_by_group(wanted)
+        return writer.alter_offsets(wanted)
     return {
         group: writer.delete_offsets(group, [change.topic_partition for change in of_group])
         for group, of_group in by_group(changes).items()
@@ -136,7 +136,7 @@ def _found(
 ) -> Iterator[tuple[Change, CommittedOffset | MigrateGroupsError | None]]:
     """Yield each change with its group's committed offset now (None: no offset), or with the error of reading it."""
     groups = by_group(changes)
-    found = reader.committed_by_group(
+    found = reader.committed(
         {group: [change.topic_partition for change in of_group] for group, of_group in groups.items()}
     )
     for group, of_group in groups.items():
@@ -229,7 +229,7 @@ class _SecondReading:
 
     def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
         try:
-            seen: Seen = second.committed_by_group(groups)
+            seen: Seen = second.committed(groups)
         except Exception as error:  # noqa: BLE001  the write is done, and `answers` waits for a result
             seen = dict.fromkeys(groups, error)
         self._answers.put(seen)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table
 from migrate_groups.show.rows import filled, object_type
+from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic import audit_result, evidence
 from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
@@ -202,5 +203,5 @@ def _of_log(found: OfLog, where: str) -> list[Table[Any] | Line]:
 def _section(title: str, columns: Sequence[Column[T]], rows: Sequence[T], total: Sequence[str] = ()) -> list[Table[T]]:
     if not (rows or total):
         return []
-    at_least = len(rows) >= audit_result.MAX_ROWS
+    at_least = len(rows) >= MAX_ROWS
     return [Table(title=title, columns=columns, rows=rows, most=_MOST_ROWS, at_least=at_least, total=total)]

@@ -13,6 +13,7 @@ import confluent_kafka
 import pytest
 
 from migrate_groups.migration.make_plan import make_plan
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
@@ -135,7 +136,7 @@ def test_share_group_is_refused_also_with_any_kind(cli, world, writer, sandbox):
     arguments = ["--bootstrap-server", world.bootstrap_servers, "--topic", partition.topic, "--group", shared]
     with subprocess.Popen([*sandbox.tool_command, consume, *arguments], stdout=subprocess.DEVNULL) as process:
         try:
-            until(lambda: writer.describe_group(shared).state == "Stable")
+            until(lambda: describe_group(writer, shared).state == "Stable")
             assert "not a consumer group: its type is share" in cli.fails("verify", shared, "--settle", "0s", code=3)
         finally:
             process.terminate()  # so that it leaves: the members of a live share group can't be read by tests of list
@@ -144,7 +145,7 @@ def test_share_group_is_refused_also_with_any_kind(cli, world, writer, sandbox):
         f"share group {shared} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"
     )
     assert "kind" in refusing(plan)
-    (answer,) = writer.alter_offsets(shared, {partition: CommittedOffset(offset=4)}).values()
+    (answer,) = writer.alter_offsets({shared: {partition: CommittedOffset(offset=4)}})[shared].values()
     assert answer.error == "GROUP_ID_NOT_FOUND"
 
 
@@ -223,8 +224,8 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
     thread.start()
     try:
         assert revoking.wait(30)
-        until(lambda: writer.describe_group(old).state == "Reconciling")
-        (member,) = writer.describe_group(old).members
+        until(lambda: describe_group(writer, old).state == "Reconciling")
+        (member,) = describe_group(writer, old).members
         assert (moved.topic in member.topics) is is_at_least(kafka_jars.version, "4.3.0")
         assert "is Reconciling with 1 member" in cli.fails(
             "verify", old, "--topic", moved.topic, "--settle", "0s", code=3

@@ -141,7 +141,7 @@ def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli
     coordinator.
     """
     old = Old(brokers, cli.folder)
-    alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
+    alter, groups = KafkaPythonWriter.alter_offsets, []
 
     def killing(self, offsets):
         groups.append([*offsets])
@@ -151,7 +151,7 @@ def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli
         brokers.coordinator(old.pay_group).kill()
         return {**answers, **alter(self, {old.pay_group: offsets[old.pay_group]})}
 
-    monkeypatch.setattr(KafkaPythonWriter, "alter_offsets_by_group", killing)
+    monkeypatch.setattr(KafkaPythonWriter, "alter_offsets", killing)
     CliHere(cli.folder, brokers.bootstrap_servers)("migrate", "split.toml", "--yes")
     assert groups[0] == [old.find_group, old.pay_group]
     assert old.committed() == old.positions

@@ -36,6 +36,7 @@ from migrate_groups.kafka.hold import hold
 from migrate_groups.kafka.placeholder_member import PlaceholderMember
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.reading.requests import describe_group, read_committed
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
@@ -166,7 +167,7 @@ def test_a_consumer_waits_without_an_error_until_the_hold_ends(
             assert held._joined.wait(30)
             joins = joiner(world, kafka_tool, kind, group, partition.topic, settings)
             consumer = open_until_the_end.enter_context(joins)
-            until(lambda: consumer.poll() or len(cluster.describe_group(group).members) == 2)
+            until(lambda: consumer.poll() or len(describe_group(cluster, group).members) == 2)
             for _ in range(5):
                 assert consumer.poll() is None
             assert not consumer.has_partitions
@@ -183,7 +184,7 @@ def test_a_consumer_with_its_own_assignor_waits_if_the_assignor_is_known(config,
         with hold(config, group, [partition], assignor="mine") as held:
             assert held._joined.wait(30)
             joined = pool.submit(raw.__enter__)
-            until(lambda: len(cluster.describe_group(group).members) == 2)
+            until(lambda: len(describe_group(cluster, group).members) == 2)
             assert not joined.done()
         joined.result(30)
         raw.__exit__(None, None, None)
@@ -200,9 +201,9 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
         with hold(config, group, [partition]):
             with pytest.raises(confluent_kafka.KafkaException, match="UNKNOWN_MEMBER_ID"):
                 simple.commit(offsets=[offset], asynchronous=False)
-            answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
+            answer = cluster.alter_offsets({group: {partition: CommittedOffset(offset=8)}})[group][partition]
             assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
-            assert cluster.committed(group, [partition]) == {partition: COMMITTED}
+            assert read_committed(cluster, {group: [partition]})[group] == {partition: COMMITTED}
         simple.commit(offsets=[offset], asynchronous=False)
     assert world.committed(group) == {partition: 7}
 
@@ -233,7 +234,7 @@ def test_a_consumer_that_joins_before_the_join_is_answered_waits(config, world, 
     with ExitStack() as open_until_the_end:
         with hold(config, group, [partition]) as held:
             consumer = Confluent(open_until_the_end.enter_context(client(world, group)), partition.topic)
-            until(lambda: consumer.poll() or len(cluster.describe_group(group).members) == 2)
+            until(lambda: consumer.poll() or len(describe_group(cluster, group).members) == 2)
             unanswered.set()
             assert held._joined.wait(30)
             for _ in range(5):
@@ -264,11 +265,11 @@ def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unans
     """
     group, partition = stopped_group(world)
     with hold(config, group, []) as held:
-        assert cluster.describe_group(group).state != "Stable"
-        answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
+        assert describe_group(cluster, group).state != "Stable"
+        answer = cluster.alter_offsets({group: {partition: CommittedOffset(offset=8)}})[group][partition]
         assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
         unanswered.set()
-        until(lambda: cluster.describe_group(group).state == "Stable")
+        until(lambda: describe_group(cluster, group).state == "Stable")
     assert held.lost is None
     assert world.committed(group) == {partition: COMMITTED.offset}
 
@@ -306,10 +307,10 @@ def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
     """If a group has a member, the tool can't hold the group, and the attempt does not change the group."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
-    before = cluster.describe_group(group)
+    before = describe_group(cluster, group)
     with pytest.raises(Refused, match=r"can't be held: .*it has members"), hold(config, group, []):
         pytest.fail("held a group that has a member")
-    assert cluster.describe_group(group) == before
+    assert describe_group(cluster, group) == before
     assert before.state == "Stable"
 
 
@@ -319,7 +320,7 @@ def test_second_hold_is_refused(config, world, cluster):
     with hold(config, group, []) as held:
         with pytest.raises(Refused, match="another run holds it"), hold(config, group, []):
             pytest.fail("held a group twice")
-        assert [member.member_id for member in cluster.describe_group(group).members] == [held.member_id]
+        assert [member.member_id for member in describe_group(cluster, group).members] == [held.member_id]
     assert held.lost is None
 
 
@@ -330,11 +331,11 @@ def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
     """
     group, partition = stopped_group(world)
     with hold(config, group, [partition]) as held, closing(SecondClient(config)) as second_client:
-        description = until(lambda: (found := cluster.describe_group(group)).state == "Stable" and found)
+        description = until(lambda: (found := describe_group(cluster, group)).state == "Stable" and found)
         assert (description.protocol_type, description.members[0].assignment) == ("consumer", {partition})
         assert [member.member_id for member in description.members] == [held.member_id]
-        assert cluster.committed(group, [partition]) == {partition: COMMITTED}
-        from_second_client = second_client.committed(group, [partition])[partition]
+        assert read_committed(cluster, {group: [partition]})[group] == {partition: COMMITTED}
+        from_second_client = read_committed(second_client, {group: [partition]})[group][partition]
         assert from_second_client is not None
         assert from_second_client.offset == COMMITTED.offset
         assert held.lost is None
@@ -348,10 +349,10 @@ def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, p
     group, partition = stopped_group(world, protocol)
     with pytest.raises(ZeroDivisionError), hold(config, group, []):
         raise ZeroDivisionError
-    description = cluster.describe_group(group)
+    description = describe_group(cluster, group)
     assert description.stopped
     assert (description.group_type, description.protocol_type) == ("classic", "consumer")
-    assert cluster.committed(group, [partition]) == {partition: COMMITTED}
+    assert read_committed(cluster, {group: [partition]})[group] == {partition: COMMITTED}
     admin = AdminClient({"bootstrap.servers": world.bootstrap_servers})
     assert group in {listed.group_id for listed in admin.list_consumer_groups().result(30).valid}
 
@@ -383,10 +384,10 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
         assert holder.stdout is not None
         member_id = holder.stdout.readline().strip()
         try:
-            assert [member.member_id for member in cluster.describe_group(group).members] == [member_id]
+            assert [member.member_id for member in describe_group(cluster, group).members] == [member_id]
         finally:
             holder.kill()
-    until(lambda: cluster.describe_group(group).stopped, seconds=8)
+    until(lambda: describe_group(cluster, group).stopped, seconds=8)
     world.join(group, partition.topic)
     assert world.committed(group) == {partition: COMMITTED.offset}
 

@@ -150,7 +150,7 @@ def test_kip_848_groups_are_described_at_once(world, reader, sent):
     topic, groups = world.create_topic(), [world.name("kip-848") for _ in range(3)]
     members = {group: world.join(group, topic, **{"group.protocol": "consumer"}).memberid() for group in groups}
     sent.clear()
-    described, gone = reader.described_by_group(groups), world.name("gone")
+    described, gone = reader.describe_groups(groups), world.name("gone")
     assert {group: [each.member_id for each in described[group].members] for group in groups} == {
         group: [member] for group, member in members.items()
     }

@@ -14,6 +14,7 @@ import confluent_kafka
 import pytest
 
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.sandbox.broker import Sandbox
 from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import running
@@ -188,7 +189,7 @@ class Applications:
         wanted = [(name, each) for name in sorted(names) for each in (0, 1)]
 
         def settled() -> bool:
-            found = self._reader.describe_group(group)
+            found = describe_group(self._reader, group)
             assigned = [tuple(each) for member in found.members for each in member.assignment]
             return found.state == "Stable" and len(found.members) == number and sorted(assigned) == wanted
 

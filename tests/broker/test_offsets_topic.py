@@ -13,7 +13,7 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.reading.landing import land
+from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoint
 from migrate_groups.model.offsets_topic import LogRecord, log_partition
 from migrate_groups.model.partitions import TopicPartition
@@ -21,7 +21,7 @@ from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_TRANSACTIONS
 
 
-class Landing:
+class Copying:
     """A group, and a local copy of the group's partition of the offsets topic.
 
     checkpoint: the log end offsets of the offsets topic when this object was made; the copy begins there.
@@ -42,10 +42,10 @@ class Landing:
         producer.send_offsets_to_transaction([ConfluentPartition(*self.partition, offset)], metadata, 30)
         return producer
 
-    def land(self):
+    def copy(self):
         """Copy new records of the offsets topic.
 
-        Return the group's records as (kind, last byte of the committed offset), and the result of `land`.
+        Return the group's records as (kind, last byte of the committed offset), and the result of `copy_log`.
         """
         start = self.checkpoint.ends[self.number]
         assert start is not None
@@ -59,66 +59,66 @@ class Landing:
 
         self.topic.read = listening
         try:
-            landed = land(self.reader, self.topic, log, [self.number], lambda done, total: None)
+            copied = copy_log(self.reader, self.topic, log, [self.number], lambda done, total: None)
         finally:
             self.topic.read = read
-        return [(each.kind, each.value and each.value[9]) for each in records], landed
+        return [(each.kind, each.value and each.value[9]) for each in records], copied
 
 
 @pytest.fixture
-def landing(world, tmp_path, bootstrap_servers):
+def copying(world, tmp_path, bootstrap_servers):
     """A group, and a local copy of its partition of the offsets topic."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
-        yield Landing(world, tmp_path, reader, topic)
+        yield Copying(world, tmp_path, reader, topic)
 
 
 @NEEDS_TRANSACTIONS
-def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
+def test_commits_transactions_and_deletions_are_copied(copying, bootstrap_servers):
     """The group's records in the offsets topic are copied in order: commits, commits in transactions, and deletions.
 
     Commits of aborted transactions are marked. A later run copies only new records.
     """
-    landing.world.commit(landing.group, landing.partition, 3)
-    landing.commit_in_transaction(4).commit_transaction(30)
-    landing.commit_in_transaction(5).abort_transaction(30)
-    records, landed = landing.land()
+    copying.world.commit(copying.group, copying.partition, 3)
+    copying.commit_in_transaction(4).commit_transaction(30)
+    copying.commit_in_transaction(5).abort_transaction(30)
+    records, copied = copying.copy()
     assert records == [("record", 3), ("record", 4), ("aborted", 5)]
-    assert landed.held_back == {landing.number: 0}
+    assert copied.held_back == {copying.number: 0}
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
-        admin.delete_group_offsets(landing.group, [landing.partition])
-    assert landing.land()[0] == [("record", None)]
-    assert landing.land()[0] == []
+        admin.delete_group_offsets(copying.group, [copying.partition])
+    assert copying.copy()[0] == [("record", None)]
+    assert copying.copy()[0] == []
 
 
 @NEEDS_TRANSACTIONS
-def test_landing_waits_for_an_open_transaction(landing):
+def test_the_copy_waits_for_an_open_transaction(copying):
     """If a transaction is open at the timeout, the records from its first one on are counted, and not copied.
 
     Once the transaction has ended, the next run copies them.
     """
-    producer = landing.commit_in_transaction(6)
-    landing.world.commit(landing.group, landing.partition, 7)
-    records, landed = landing.land()
-    assert (records, landed.held_back) == ([], {landing.number: 2})
+    producer = copying.commit_in_transaction(6)
+    copying.world.commit(copying.group, copying.partition, 7)
+    records, copied = copying.copy()
+    assert (records, copied.held_back) == ([], {copying.number: 2})
     producer.commit_transaction(30)
-    records, landed = landing.land()
-    assert (records, landed.held_back) == ([("record", 6), ("record", 7)], {landing.number: 0})
+    records, copied = copying.copy()
+    assert (records, copied.held_back) == ([("record", 6), ("record", 7)], {copying.number: 0})
 
 
-def test_landing_creates_no_group(landing, bootstrap_servers):
+def test_the_copy_creates_no_group(copying, bootstrap_servers):
     """Copying the offsets topic creates no consumer group."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         before = {group["group_id"] for group in admin.list_groups()}
-        landing.land()
+        copying.copy()
         assert {group["group_id"] for group in admin.list_groups()} == before
 
 
-def test_log_that_ends_before_the_stop_checkpoint_is_undetermined(landing):
+def test_log_that_ends_before_the_stop_checkpoint_is_undetermined(copying):
     """If the offsets topic ends before the offset at which the copy must begin, `Undetermined` is raised.
 
     The topic was then recreated or truncated.
     """
-    log = CopiedLog.load_with_starts(landing.folder, landing.checkpoint.cluster_id, {landing.number: 10**9})
+    log = CopiedLog.load_with_starts(copying.folder, copying.checkpoint.cluster_id, {copying.number: 10**9})
     with pytest.raises(Undetermined, match="created again or truncated"):
-        land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)
+        copy_log(copying.reader, copying.topic, log, [copying.number], lambda done, total: None)

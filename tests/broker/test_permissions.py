@@ -119,7 +119,7 @@ def test_the_least_permissions_are_enough(guarded):
 
 
 def write(writer, group: str, partition: TopicPartition) -> str:
-    (answer,) = writer.alter_offsets(group, {partition: CommittedOffset(offset=4)}).values()
+    (answer,) = writer.alter_offsets({group: {partition: CommittedOffset(offset=4)}})[group].values()
     return answer.error or answer.answer
 
 

@@ -13,6 +13,7 @@ import pytest
 from migrate_groups.kafka import second_client
 from migrate_groups.kafka.child import Child
 from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.old_group import Old
 
@@ -44,16 +45,16 @@ def test_second_client_survives_a_crash(bootstrap_servers, world, crashes, crash
     partition = TopicPartition(world.create_topic(), 0)
     world.commit("crash", partition, 7)
     with closing(second_client.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
-        first = second.committed("crash", [partition])
+        first = read_committed(second, {"crash": [partition]})["crash"]
         crashes.append(crash)
-        assert second.committed("crash", [partition]) == first
+        assert read_committed(second, {"crash": [partition]})["crash"] == first
         at, child = first[partition], second._child
         assert at is not None
         assert at.offset == 7
         assert child is not None
         os.kill(child._process.pid, crash)
         child._process.wait()
-        assert second.committed("crash", [partition]) == first
+        assert read_committed(second, {"crash": [partition]})["crash"] == first
 
 
 def receipt(here) -> Any:

@@ -108,7 +108,7 @@ def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, m
 @pytest.mark.parametrize(
     ("program", "client", "ask"),
     [
-        ("second_client_process", SecondClient, lambda it, at: it.committed("nobody", [at])),
+        ("second_client_process", SecondClient, lambda it, at: it.committed({"nobody": [at]})["nobody"]),
         ("records_process", KafkaRecords, lambda it, at: it.read({at: range(10)}, committed_only=False)),
     ],
 )

@@ -13,6 +13,7 @@ from kafka.protocol.admin import DescribeGroupsResponse
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.take import observe
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
@@ -284,13 +285,13 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """While a transactional commit is pending for a partition, ``all_committed`` returns None for it.
+    """While a transactional commit is pending for a partition, `read_all_committed` returns None for it.
 
-    It leaves the partition out if it had no committed offset before. ``committed`` is refused for these partitions
-    until the transaction ends.
+    It leaves the partition out if it had no committed offset before, unless the partition is read by name.
+    `read_committed` is refused for these partitions until the transaction ends.
     """
-    topic, group = world.create_topic(3), world.name("old")
-    known, again, first = (TopicPartition(topic, number) for number in range(3))
+    topic, group = world.create_topic(4), world.name("old")
+    known, again, first, never = (TopicPartition(topic, number) for number in range(4))
     world.commit(group, known, 4)
     world.commit(group, again, 4)
     producer = world.transactional_producer()
@@ -298,16 +299,20 @@ def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap
     pending = [confluent_kafka.TopicPartition(*partition, 6) for partition in (again, first)]
     producer.send_offsets_to_transaction(pending, world.consumer(group).consumer_group_metadata())
     with connected(bootstrap_servers, timeout=1) as client:
-        assert client.all_committed(group) == {known: CommittedOffset(offset=4, leader_epoch=0), again: None}
+        committed = CommittedOffset(offset=4, leader_epoch=0)
+        assert read_all_committed(client, [group])[group] == {known: committed, again: None}
+        by_name = client.committed({group: [known, again, first, never]}, wait=False)[group]
+        assert by_name == {known: committed, again: None, first: None}
         for partition in (again, first):
             with pytest.raises(Refused, match=f"pending transactional commits on {partition};"):
-                client.committed(group, [partition])
+                read_committed(client, {group: [partition]})
         producer.commit_transaction()
-        observed = observe(client, client.describe_group(group), frozenset)
+        observed = observe(client, describe_group(client, group), frozenset)
     assert {partition.partition: each and each.offset for partition, each in observed.committed.items()} == {
         0: 4,
         1: 6,
         2: 6,
+        3: None,
     }
 
 
@@ -354,9 +359,9 @@ def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_serv
     monkeypatch.setattr("migrate_groups.kafka.group_requests.describe", dead)
     monkeypatch.setattr("migrate_groups.kafka.wire.list_groups", nothing)
     with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers))) as reader:
-        assert reader.describe_group(group).stopped
-        assert reader.describe_group(group).is_consumer_group
-        assert not reader.describe_group(world.name("never")).exists
+        assert describe_group(reader, group).stopped
+        assert describe_group(reader, group).is_consumer_group
+        assert not describe_group(reader, world.name("never")).exists
 
 
 @NEEDS_TRANSACTIONS

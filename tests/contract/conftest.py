@@ -11,6 +11,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.selection import TopicPattern
@@ -45,7 +46,7 @@ class InMemoryWorld:
         member_id = self.name("member")
         regex = "".join(topic for topic in topics if topic.startswith("^"))
         matched = TopicPattern(regex, is_regex=True).matching([*self.writer.describe_topics(None)]) if regex else []
-        taken = {each for other in self.writer.describe_group(group).members for each in other.assignment}
+        taken = {each for other in describe_group(self.writer, group).members for each in other.assignment}
         partitions = {
             TopicPartition(topic, number)
             for topic, described in self.writer.describe_topics({*topics, *matched}).items()

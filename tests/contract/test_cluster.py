@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LeaderEpoch, LogRange, TopicPartition
@@ -22,16 +23,16 @@ def test_cluster_id_is_stable(world):
 
 def test_group_that_never_existed_is_dead(world):
     """A group that does not exist is described as Dead, without members, and has no committed offsets."""
-    described = world.writer.describe_group("nobody-here")
+    described = describe_group(world.writer, "nobody-here")
     assert (described.state, described.exists, described.members) == ("Dead", False, ())
-    assert world.writer.all_committed("nobody-here") == {}
+    assert read_all_committed(world.writer, ["nobody-here"])["nobody-here"] == {}
 
 
 def test_group_created_by_alter_is_an_empty_consumer_group(world):
     """A group that is created by writing offsets is classic and Empty, and has no protocol type."""
     topic, group = world.create_topic(), world.name("group")
-    world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
-    described = world.writer.describe_group(group)
+    world.writer.alter_offsets({group: {TopicPartition(topic, 0): CommittedOffset(offset=0)}})
+    described = describe_group(world.writer, group)
     assert (described.state, described.group_type, described.protocol_type) == ("Empty", "classic", "")
     assert described.is_consumer_group
     assert described.stopped
@@ -41,7 +42,7 @@ def test_members_have_client_id_assignment_and_subscription(world):
     """A live classic group is described as Stable, and its member with client id, assignment and subscription."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic)
-    described = world.writer.describe_group(group)
+    described = describe_group(world.writer, group)
     (member,) = described.members
     assert described.state == "Stable"
     assert not described.stopped
@@ -50,7 +51,7 @@ def test_members_have_client_id_assignment_and_subscription(world):
     assert member.subscription == {topic}
     assert described.assignor == "range"
     world.leave(joined)
-    described = world.writer.describe_group(group)
+    described = describe_group(world.writer, group)
     assert described.stopped
     assert (described.protocol_type, described.assignor) == ("consumer", "")
 
@@ -68,7 +69,7 @@ def test_kip_848_members_have_assignment_and_subscription(world):
         world.consumer(group, topic, **kip_848, **{"client.id": "by-name"}),
         world.consumer(group, f"^{topic}", **kip_848, **{"client.id": "by-regex"}),
     ]
-    described = until(lambda: stable(world.writer.describe_group(group), members=3))
+    described = until(lambda: stable(describe_group(world.writer, group), members=3))
     members = {member.client_id: member for member in described.members}
     assert (described.group_type, described.protocol_type, described.assignor) == ("consumer", "consumer", "")
     assert described.is_consumer_group
@@ -81,7 +82,7 @@ def test_kip_848_members_have_assignment_and_subscription(world):
     assert sorted(len(member.assignment) for member in described.members) == [0, 0, 1]
     for each in (*others, joined):
         world.leave(each)
-    described = until(lambda: stable(world.writer.describe_group(group), state="Empty", members=0))
+    described = until(lambda: stable(describe_group(world.writer, group), state="Empty", members=0))
     assert described.stopped
     assert (described.group_type, described.protocol_type) == ("consumer", "consumer")
 
@@ -226,10 +227,10 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
         TopicPartition(topic, 0): CommittedOffset(offset=2**62, leader_epoch=0, metadata=metadata),
         TopicPartition(topic, 1): CommittedOffset(offset=0, leader_epoch=None, metadata=metadata),
     }
-    answers = world.writer.alter_offsets(group, wanted)
+    answers = world.writer.alter_offsets({group: wanted})[group]
     assert {answer.answer for answer in answers.values()} == {Answer.WRITTEN}
-    assert world.writer.committed(group, list(wanted)) == wanted
-    assert world.writer.all_committed(group) == wanted
+    assert read_committed(world.writer, {group: list(wanted)})[group] == wanted
+    assert read_all_committed(world.writer, [group])[group] == wanted
 
 
 def test_second_client_reads_offset_and_leader_epoch(world):
@@ -239,8 +240,8 @@ def test_second_client_reads_offset_and_leader_epoch(world):
     """
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
-    world.writer.alter_offsets(group, wanted)
-    seen = world.second_client.committed(group, [*wanted, TopicPartition(topic, 599)])
+    world.writer.alter_offsets({group: wanted})
+    seen = read_committed(world.second_client, {group: [*wanted, TopicPartition(topic, 599)]})[group]
     assert {partition: committed and committed.offset for partition, committed in seen.items()} == {
         **{partition: committed.offset for partition, committed in wanted.items()},
         TopicPartition(topic, 599): None,
@@ -259,7 +260,7 @@ def test_several_groups_are_written_and_read_at_once(world):
     groups = [world.name("group") for _ in range(20)]
     wanted = {group: {partition: CommittedOffset(offset=n)} for n, group in enumerate(groups)}
     wanted[groups[0]][nowhere] = CommittedOffset(offset=7)
-    answers = world.writer.alter_offsets_by_group({**wanted, live: {partition: CommittedOffset(offset=9)}})
+    answers = world.writer.alter_offsets({**wanted, live: {partition: CommittedOffset(offset=9)}})
     assert [answers[group][partition].answer for group in groups] == [Answer.WRITTEN] * 20
     assert answers[groups[0]][nowhere].error == "UNKNOWN_TOPIC_OR_PARTITION"
     assert answers[live][partition].error == "UNKNOWN_MEMBER_ID"
@@ -267,14 +268,14 @@ def test_several_groups_are_written_and_read_at_once(world):
     asked = {**{group: [partition] for group in groups}, live: [partition, nowhere], never: [partition]}
     asked[groups[1]] = []
     for reader in (world.writer, world.second_client):
-        found = reader.committed_by_group(asked)
+        found = reader.committed(asked)
         assert [found[group][partition].offset for group in groups if asked[group]] == [0, *range(2, 20)]
         assert (found[groups[1]], found[live], found[never]) == (
             {},
             {partition: None, nowhere: None},
             {partition: None},
         )
-    assert world.writer.alter_offsets_by_group({}) == world.writer.committed_by_group({}) == {}
+    assert world.writer.alter_offsets({}) == world.writer.committed({}) == {}
     world.leave(joined)
 
 
@@ -303,7 +304,7 @@ def test_several_groups_are_described_at_once(world):
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
     described = world.writer.describe_groups([live, empty, never])
-    assert described == {group: world.writer.describe_group(group) for group in (live, empty, never)}
+    assert described == {group: describe_group(world.writer, group) for group in (live, empty, never)}
     assert [described[group].state for group in (live, empty, never)] == ["Stable", "Empty", "Dead"]
     world.leave(joined)
 
@@ -316,23 +317,28 @@ def test_groups_read_at_once_equal_groups_read_one_by_one(world):
     for number, group in enumerate(groups):
         world.commit(group, TopicPartition(topic, number % 2), number)
     asked = [*groups, live, never]
-    described, committed = world.writer.described_by_group(asked), world.writer.all_committed_by_group(asked)
-    assert described == {group: world.writer.describe_group(group) for group in asked}
-    assert committed == {group: world.writer.all_committed(group) for group in asked}
+    described, committed = world.writer.describe_groups(asked), world.writer.committed(dict.fromkeys(asked), wait=False)
+    assert described == {group: describe_group(world.writer, group) for group in asked}
+    assert committed == {group: read_all_committed(world.writer, [group])[group] for group in asked}
     assert [each.offset for group in groups for each in committed[group].values()] == [*range(20)]
     assert (described[never].exists, committed[never], committed[live]) == (False, {}, {})
-    assert world.writer.described_by_group([]) == world.writer.all_committed_by_group([]) == {}
+    assert world.writer.describe_groups([]) == world.writer.committed({}, wait=False) == {}
     world.leave(joined)
 
 
 def test_partition_without_commit_is_none(world):
-    """If nothing is committed or the topic does not exist, the committed offset is read as None, never as a number."""
+    """If nothing is committed or the topic does not exist, the committed offset is read as None, never as a number.
+
+    If pending transactional commits are not waited for, the partition is left out: None then means such a commit.
+    """
     topic, group = world.create_topic(2), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 7)
     first, second, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)
-    found = world.writer.committed(group, [first, second, unknown])
+    found = read_committed(world.writer, {group: [first, second, unknown]})[group]
     offsets = {partition: committed and committed.offset for partition, committed in found.items()}
     assert offsets == {first: 7, second: None, unknown: None}
+    now = world.writer.committed({group: [first, second, unknown], "nobody-here": [first]}, wait=False)
+    assert now == {group: {first: found[first]}, "nobody-here": {}}
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
@@ -341,9 +347,9 @@ def test_live_group_refuses_every_partition(world, protocol):
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
     partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-    answers = world.writer.alter_offsets(group, dict.fromkeys(partitions, CommittedOffset(offset=1)))
+    answers = world.writer.alter_offsets({group: dict.fromkeys(partitions, CommittedOffset(offset=1))})[group]
     assert {(answer.answer, answer.error) for answer in answers.values()} == {(Answer.REFUSED, "UNKNOWN_MEMBER_ID")}
-    assert set(world.writer.committed(group, partitions).values()) == {None}
+    assert set(read_committed(world.writer, {group: partitions})[group].values()) == {None}
     world.leave(joined)
 
 
@@ -351,7 +357,8 @@ def test_unknown_partition_is_refused_and_the_rest_written(world):
     """Offsets of partitions that do not exist are refused; the offsets of the other partitions are written."""
     topic, group = world.create_topic(), world.name("group")
     first, ninth, unknown = TopicPartition(topic, 0), TopicPartition(topic, 9), TopicPartition("no-such-topic", 0)
-    answers = world.writer.alter_offsets(group, dict.fromkeys([first, ninth, unknown], CommittedOffset(offset=3)))
+    wanted = dict.fromkeys([first, ninth, unknown], CommittedOffset(offset=3))
+    answers = world.writer.alter_offsets({group: wanted})[group]
     assert {partition: (answer.answer, answer.error) for partition, answer in answers.items()} == {
         first: (Answer.WRITTEN, ""),
         ninth: (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -365,10 +372,10 @@ def test_a_probe_is_committed_and_its_group_deleted(world):
     answers = world.writer.commit_probes(probes, place)
     assert {probe: answer.answer for probe, answer in answers.items()} == dict.fromkeys(probes, Answer.WRITTEN)
     for probe in probes:
-        committed = world.writer.committed(probe, [place])[place]
+        committed = read_committed(world.writer, {probe: [place]})[probe][place]
         assert committed is not None
         assert committed.offset == 0
-        assert world.writer.describe_group(probe).stopped
+        assert describe_group(world.writer, probe).stopped
         assert world.writer.delete_group(probe).answer is Answer.WRITTEN
     refused = world.writer.commit_probes(probes[:1], TopicPartition("no-such-topic", 0))[probes[0]]
     assert (refused.answer, refused.error) == (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
@@ -378,10 +385,11 @@ def test_a_probe_is_committed_and_its_group_deleted(world):
 def test_metadata_over_the_limit_is_refused(world, longest):
     """Metadata of 4,096 UTF-16 code units is accepted, whatever its bytes, and one code unit more is refused."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("group")
-    (answer,) = world.writer.alter_offsets(group, {partition: CommittedOffset(offset=3, metadata=longest)}).values()
+    longest_allowed = CommittedOffset(offset=3, metadata=longest)
+    (answer,) = world.writer.alter_offsets({group: {partition: longest_allowed}})[group].values()
     assert answer.answer is Answer.WRITTEN
     longer = CommittedOffset(offset=4, metadata=longest + "x")
-    (answer,) = world.writer.alter_offsets(group, {partition: longer}).values()
+    (answer,) = world.writer.alter_offsets({group: {partition: longer}})[group].values()
     assert (answer.answer, answer.error) == (Answer.REFUSED, "OFFSET_METADATA_TOO_LARGE")
 
 
@@ -395,18 +403,18 @@ def test_empty_group_name_is_refused(world):
     """An empty group name is refused before any request, because kafka-python would write to the group ''."""
     topic = world.create_topic()
     with pytest.raises(ValueError, match="group name is empty"):
-        world.writer.alter_offsets("", {TopicPartition(topic, 0): CommittedOffset(offset=1)})
-    assert not world.writer.describe_group("").exists
+        world.writer.alter_offsets({"": {TopicPartition(topic, 0): CommittedOffset(offset=1)}})
+    assert not describe_group(world.writer, "").exists
 
 
 def test_delete_offsets(world):
     """After `delete_offsets`, the deleted offsets are no longer committed; the group's other offsets stay."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
+    world.writer.alter_offsets({group: {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)}})
     (answer,) = world.writer.delete_offsets(group, [first]).values()
     assert answer.answer is Answer.WRITTEN
-    left = world.writer.committed(group, [first, second])
+    left = read_committed(world.writer, {group: [first, second]})[group]
     assert {partition: each and each.offset for partition, each in left.items()} == {first: None, second: 2}
 
 

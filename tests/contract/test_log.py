@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from migrate_groups.migration.reading.requests import describe_group, read_all_committed
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.model.answers import Answer
@@ -161,11 +162,11 @@ def test_a_group_without_members_is_deleted(world):
     """A group without members is deleted with all its offsets. A second deletion is refused."""
     topic, group, other = world.create_topic(), world.name("group"), world.name("group")
     for each in (group, other):
-        world.writer.alter_offsets(each, {TopicPartition(topic, 0): CommittedOffset(offset=1)})
+        world.writer.alter_offsets({each: {TopicPartition(topic, 0): CommittedOffset(offset=1)}})
     assert world.writer.delete_group(group).answer is Answer.WRITTEN
-    assert not world.writer.describe_group(group).exists
-    assert world.writer.all_committed(group) == {}
-    assert {each.topic for each in world.writer.all_committed(other)} == {topic}
+    assert not describe_group(world.writer, group).exists
+    assert read_all_committed(world.writer, [group])[group] == {}
+    assert {each.topic for each in read_all_committed(world.writer, [other])[other]} == {topic}
     again = world.writer.delete_group(group)
     assert (again.answer, again.error) == (Answer.REFUSED, "GROUP_ID_NOT_FOUND")
 
@@ -177,5 +178,5 @@ def test_a_group_with_a_member_is_not_deleted(world):
     joined = world.join(group, topic)
     refused = world.writer.delete_group(group)
     assert (refused.answer, refused.error) == (Answer.REFUSED, "NON_EMPTY_GROUP")
-    assert {each.topic for each in world.writer.all_committed(group)} == {topic}
+    assert {each.topic for each in read_all_committed(world.writer, [group])[group]} == {topic}
     world.leave(joined)

@@ -11,6 +11,7 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.make_plan import make_plan
+from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -41,7 +42,7 @@ class Side:
 
     def alter(self, dice: random.Random) -> object:
         wanted = {self.partition(dice): CommittedOffset(offset=dice.randrange(11), leader_epoch=0) for _ in range(2)}
-        answers = self.writer.alter_offsets(dice.choice(self.groups), wanted)
+        (answers,) = self.writer.alter_offsets({dice.choice(self.groups): wanted}).values()
         return sorted((tp, str(answer.answer), answer.error) for tp, answer in answers.items())
 
     def delete(self, dice: random.Random) -> object:
@@ -81,7 +82,7 @@ class Side:
 
     def state(self) -> object:
         partitions = [TopicPartition(topic, number) for topic in self.topics for number in (0, 1)]
-        return {group: self.writer.committed(group, partitions) for group in self.groups}
+        return read_committed(self.writer, dict.fromkeys(self.groups, partitions))
 
 
 def attempt(side: Side, method: str, seed: float) -> object:

@@ -92,7 +92,7 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
         "starts-at-snapshot": 4,
         "no-commit-yet": 2,
     }
-    landed = {path.name for path in (tmp_path / "log").iterdir()}
+    copied = {path.name for path in (tmp_path / "log").iterdir()}
 
     handed.consume(2, 12)
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
@@ -102,7 +102,7 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
     assert "6 starts-at-snapshot" in shown.stdout
     assert f"group {handed.old} was deleted" in shown.stdout
     assert "the log does not tell of 6 partitions" in shown.stderr
-    assert landed < {path.name for path in (tmp_path / "log").iterdir()}
+    assert copied < {path.name for path in (tmp_path / "log").iterdir()}
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])

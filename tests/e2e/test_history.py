@@ -57,13 +57,13 @@ def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
     assert page.count("<figure>") == 2
     assert page.count(f"<code>{group}</code>") > 2
 
-    landed = {path.name for path in (tmp_path / "log").iterdir()}
+    copied = {path.name for path in (tmp_path / "log").iterdir()}
     member = world.join(group, topic)
     member.commit(offsets=[confluent_kafka.TopicPartition(topic, 1, 3)], asynchronous=False)
     world.leave(member)
     every_group = here("history", "--log", "log", "-o", tmp_path / "all", "--format", "json")
     found = parsed(every_group.stdout)
-    assert landed < {path.name for path in (tmp_path / "log").iterdir()}
+    assert copied < {path.name for path in (tmp_path / "log").iterdir()}
     [of_group] = [each for each in found["groups"] if each["group"] == group]
     assert (of_group["commits"], of_group["last_lag"], of_group["missing"]) == (6, 9, 0)
     rows = pq.read_table(tmp_path / "all" / "history.parquet").to_pylist()

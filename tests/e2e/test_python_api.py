@@ -11,6 +11,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.make_plan import make_plan, plan_at_the_write, refuse_forbidden
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.write import write
@@ -92,4 +93,4 @@ def test_some_topics_of_a_live_group_move_to_a_target_group(clients, world, old_
     assert (len(execution.changes), execution.failed) == (4, ())
     assert taken.topics() == sorted(moved)
     assert_same_offsets(clients, taken, f"{group}-part")
-    assert clients[0].describe_group(group).state == "Stable"
+    assert describe_group(clients[0], group).state == "Stable"

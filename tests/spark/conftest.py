@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation import job, reconcile
 from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Row, SparkSession
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic import audit
 from migrate_groups.spark.offsets_topic.audit import (
     GROUPS,

@@ -13,10 +13,10 @@ from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.model.offsets_topic import OWN_GROUPS
-from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles, run_history
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.local_rows import local_table
+from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.offsets_topic.history_job import History, run_history
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, decode
 from tests.spark.test_audit import key, value
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -127,14 +127,19 @@ def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSe
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
 
 
+@pytest.mark.parametrize("nameless", [[], [(0.7, "g", "t", 0, 35)], [(2.3, "g", "t", 0, 35)]])
 @pytest.mark.parametrize(("ids", "rewinds", "consumed"), [((), 1, -34), (("0A" * 16, "0B" * 16), 0, None)])
-def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: Any, rewinds: int, consumed: Any) -> None:
+def test_commits_of_a_recreated_topic_are_no_rewind(
+    spark: SparkSession, ids: Any, rewinds: int, consumed: Any, nameless: list[Any]
+) -> None:
     """A commit at a lower offset is not counted as a rewind if it has another topic id, and ``consumed`` is null.
 
-    If the commits have no topic ids, the commit at a lower offset is counted as a rewind.
+    A commit between them without a topic id, as in a transaction, changes nothing. If no commit has a topic id, the
+    commit at a lower offset is counted as a rewind.
     """
     first, second = ([each] for each in ids) if ids else ([], [])
-    made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35, *first), (2.5, "g", "t", 0, 1, *second)])
+    events = [(0.5, "g", "t", 0, 35, *first), *nameless, (2.5, "g", "t", 0, 1, *second)]
+    made, ends, moments = tables(spark, events)
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.rewinds, row.consumed) for row in found] == [
         (1, 0, None),
@@ -190,7 +195,7 @@ def test_each_group_has_one_row(spark: SparkSession) -> None:
     assert times == [(at(0.1), at(3.9)), (at(1.2), at(1.2))]
 
 
-def landed(folder: Path, events: list[Any]) -> str:
+def copied(folder: Path, events: list[Any]) -> str:
     """Write these events as a copied log of partition 7 of the offsets topic, and return the folder's path.
 
     The log lacks the record before the last one.
@@ -219,10 +224,10 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
 
     def run(*groups: str, now: float = 3.5, out: str = "table", since: float | None = None) -> History:
         events = [*EVENTS[:5], (1.5, probe, "t", 0, 0), *EVENTS[5:]]
-        folder, ranges = landed(tmp_path / out / "log", events), [(7, 0, len(events), 0)]
+        folder, ranges = copied(tmp_path / out / "log", events), [(7, 0, len(events), 0)]
         return run_history(
             spark,
-            LandedFiles(folder, ranges, "c"),
+            CopiedFiles(folder, ranges, "c"),
             log_ends,
             groups=groups or None,
             every=HOUR,

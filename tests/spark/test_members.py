@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic.generations import consumers
-from migrate_groups.spark.offsets_topic.members import members
+from migrate_groups.spark.local_rows import local_table
+from migrate_groups.spark.offsets_topic.commits_over_time import clients
+from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.overload import consumers
 from tests.spark.test_offsets_log import GROUP, RECORDED, Record, varint
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -82,10 +83,15 @@ def broken(name: str) -> list[Record]:
     return made
 
 
+def records(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
+    """Return the decoded records of members, from rows with the columns of `RAW`."""
+    return group_records(decode(local_table(spark, rows, RAW)))
+
+
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
     """The decoded members of four sets of records, by the name of the set. One job decodes all."""
-    records: dict[str, list[Record]] = {
+    of_sets: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
         "long": [(RECORDED["key-5"][0], kip_848(*names)) for names in LONG],
@@ -93,11 +99,11 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
     }
     rows = [
         (number, place, NOON + timedelta(seconds=place), "record", *record)
-        for number, of in enumerate(records.values())
+        for number, of in enumerate(of_sets.values())
         for place, record in enumerate(of)
     ]
-    collected = members(decode(local_table(spark, rows, RAW))).orderBy("log_partition", "log_offset").collect()
-    return {name: [row for row in collected if row.log_partition == number] for number, name in enumerate(records)}
+    collected = clients(records(spark, rows)).orderBy("log_partition", "log_offset").collect()
+    return {name: [row for row in collected if row.log_partition == number] for number, name in enumerate(of_sets)}
 
 
 def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]) -> None:
@@ -127,7 +133,7 @@ def test_names_of_any_length_are_decoded(spark: SparkSession, found: dict[str, l
     assert [row.clients for row in found["long"]] == [[f"{client}{host}"] for _, _, client, host, _ in LONG]
     key, _ = RECORDED["key-5"]
     rows = [(0, number, NOON, "record", key, kip_848(*names)) for number, names in enumerate(LONG)]
-    subscribed = consumers(local_table(spark, rows, RAW)).orderBy("log_offset").collect()
+    subscribed = consumers(records(spark, rows)).orderBy("log_offset").collect()
     assert [(row.client_id, row.regex or "") for row in subscribed] == [
         (client, regex) for _, _, client, _, regex in LONG
     ]
@@ -137,7 +143,7 @@ def test_consumers_are_decoded_as_kafka_wrote_them(spark: SparkSession) -> None:
     """The topics and the regular expression of KIP-848 members equal those that Kafka's own classes wrote."""
     names = [name for name in NAMES if name.startswith("key-5")]
     rows = [(0, number, NOON, "record", *RECORDED[name]) for number, name in enumerate(names)]
-    found = consumers(local_table(spark, rows, RAW)).orderBy("log_offset").collect()
+    found = consumers(records(spark, rows)).orderBy("log_offset").collect()
     assert dict(zip(names, ((row.client_id, row.topics, row.regex) for row in found), strict=True)) == {
         "key-5": ("c", [], None),
         "key-5-126": ("c" * 126, ["orders"], None),

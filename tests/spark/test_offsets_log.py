@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.offsets_log import KINDS, RAW, decode
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
@@ -27,7 +27,7 @@ TOPIC_ID = UUID("134e236a-b82f-489a-98c5-58cbc813b0ee")
 GROUP, COMMITTED = "grüppe-😀", datetime(2025, 11, 20, 3, 40, 0, 123000, tzinfo=UTC)
 
 Record = tuple[bytes | None, bytes | None]
-Land = Callable[..., DataFrame]
+Copied = Callable[..., DataFrame]
 
 
 def varint(number: int) -> bytes:
@@ -36,16 +36,16 @@ def varint(number: int) -> bytes:
 
 
 @pytest.fixture
-def landed(spark: SparkSession) -> Land:
+def copied(spark: SparkSession) -> Copied:
     """Return a function that makes a table of raw records of the offsets topic, from pairs of key and value."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
-        return local_table(spark, as_landed(records, kind), RAW)
+        return local_table(spark, as_copied(records, kind), RAW)
 
     return make
 
 
-def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any, ...]]:
+def as_copied(records: Iterable[Record], kind: str = "record") -> list[tuple[Any, ...]]:
     """Return rows with the columns of `RAW`, one for each pair of key and value, in partition 3."""
     return [(3, number, NOON, kind, key, value) for number, (key, value) in enumerate(records)]
 
@@ -53,7 +53,7 @@ def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
     """The decoded records of `RECORDED`, which Kafka's own classes wrote, by name."""
-    found = decode(local_table(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
+    found = decode(local_table(spark, as_copied(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
 
@@ -90,7 +90,7 @@ def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -
 
     Others have no leader epoch, a negative offset, or metadata of over 126 bytes.
     """
-    assert decoded["commit-legacy-key"].type == 0
+    assert RECORDED["commit-legacy-key"][0][:2] == b"\0\0"
     assert decoded["commit-legacy-key"].offset == 5
     assert decoded["commit-no-epoch"].leader_epoch is None
     assert decoded["commit-negative-offset"].offset == -1
@@ -152,9 +152,9 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
+def test_malformed_record_is_kept_with_its_problem(copied: Copied) -> None:
     """A malformed record gives a row that names the problem, and is never decoded as a committed offset."""
-    found = decode(landed(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
+    found = decode(copied(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
     assert {name: row.problem for name, row in zip(BROKEN, found, strict=True)} == {
         name: problem for name, (_, problem) in BROKEN.items()
     }
@@ -162,24 +162,24 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
 
 
 @pytest.mark.parametrize("size", [126, 127, 16_382])
-def test_metadata_of_up_to_16382_bytes_is_decoded(landed: Land, size: int) -> None:
+def test_metadata_of_up_to_16382_bytes_is_decoded(copied: Copied, size: int) -> None:
     """Metadata whose length takes one byte or two is decoded, and so is the topic id after it."""
     assert WITH_ID is not None
     metadata = WITH_ID[15:28]
     value = WITH_ID[:14] + varint(size + 1) + b"m" * size + WITH_ID[14 + 1 + len(metadata) :]
-    (found,) = decode(landed([(KEY, value)])).collect()
+    (found,) = decode(copied([(KEY, value)])).collect()
     assert (found.problem, found.metadata, found.topic_id) == (None, "m" * size, TOPIC_ID.hex.upper())
     assert utc(found.commit_time) == COMMITTED
 
 
-def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
+def test_tagged_fields_that_hold_no_topic_id_are_skipped(copied: Copied) -> None:
     """If a commit's tagged field has another tag, is not counted, or is all zeros, the decoded topic id is null.
 
     Kafka never writes a topic id of zeros.
     """
     assert VALUE is not None
     tails = {b"\1\0\x10" + bytes(16): None, b"\0\0\x10" + TOPIC_ID.bytes: None, b"\1\1\x10" + TOPIC_ID.bytes: None}
-    found = decode(landed((KEY, VALUE[:-1] + tail) for tail in tails)).orderBy("log_offset").collect()
+    found = decode(copied((KEY, VALUE[:-1] + tail) for tail in tails)).orderBy("log_offset").collect()
     assert [(row.topic_id, row.problem, row.offset) for row in found] == [(None, None, 2**40)] * 3
 
 
@@ -193,7 +193,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     fuzzed = [(_fuzzed(key, chance), value and _fuzzed(value, chance)) for key, value in chance.choices(sound, k=5_000)]
     found = []
     for session in (spark, compiled):
-        rows = decode(local_table(session, as_landed(fuzzed), RAW))
+        rows = decode(local_table(session, as_copied(fuzzed), RAW))
         everything = rows.select(F.xxhash64(*rows.columns).alias("hash"), "problem").groupBy(
             F.isnull("problem").alias("sound")
         )
@@ -205,10 +205,10 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     assert found[0] == found[1]
 
 
-def test_control_and_aborted_records_are_not_decoded(landed: Land) -> None:
+def test_control_and_aborted_records_are_not_decoded(copied: Copied) -> None:
     """Control records and aborted records of the offsets topic give no row."""
     for kind in ("control", "aborted"):
-        assert decode(landed([RECORDED["commit-value-4"]], kind)).count() == 0
+        assert decode(copied([RECORDED["commit-value-4"]], kind)).count() == 0
 
 
 def _fuzzed(data: bytes, chance: random.Random) -> bytes:

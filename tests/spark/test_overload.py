@@ -10,13 +10,18 @@ from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from migrate_groups.applications import topics_by_application
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.advice_job import advice
-from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
+from migrate_groups.spark.offsets_topic.group_records import group_records, owners
 from migrate_groups.spark.offsets_topic.load import keeps_up
-from migrate_groups.spark.offsets_topic.offsets_log import RAW
-from migrate_groups.spark.offsets_topic.overload import Overload, applications, overload
-from migrate_groups.spark.offsets_topic.ownership import owners
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, RAW, decode, of_kinds
+from migrate_groups.spark.offsets_topic.overload import (
+    Overload,
+    applications,
+    consumers,
+    generations,
+    overload,
+)
 from tests.spark.test_members import texts
 from tests.spark.test_offsets_log import varint
 
@@ -53,11 +58,19 @@ def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
     return local_table(spark, rows, RAW)
 
 
-def commit(
-    when: float, topic: str, group: str, partition: int = 0, offset: int | None = None
-) -> tuple[float, bytes, bytes]:
-    """Return the record of a commit: ``when``, key and value. Without an offset the value is cut short."""
-    value = b"\0\3" + (b"" if offset is None else offset.to_bytes(8))
+def records(raw):
+    """Return the decoded records of groups of these raw records."""
+    return group_records(decode(raw))
+
+
+def commits(raw):
+    """Return the commits of these raw records."""
+    return of_kinds(decode(raw), OFFSET_COMMIT).where("offset IS NOT NULL")
+
+
+def commit(when: float, topic: str, group: str, partition: int = 0, offset: int = 0) -> tuple[float, bytes, bytes]:
+    """Return the record of a commit: ``when``, key and value."""
+    value = b"\0\3" + offset.to_bytes(8) + bytes(4) + texts("") + bytes(8)
     return when, b"\0\1" + texts(group, topic) + partition.to_bytes(4), value
 
 
@@ -81,12 +94,13 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a classic group, named after its assignor, with applications a and b.
 
-    Application b restarts.
+    Application b restarts. Another commit of a is cut short.
     """
     a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
         *(commit(when, topic, assignor) for when, topic in ((9, "x"), (10, "x"), (12, "y"))),
+        (14, commit(14, "x", assignor)[1], b"\0\3"),
         (15, key, generation(2, a, assignor=assignor)),
         commit(17, "x", assignor),
         (20, key, generation(3, a, member("b-1x", "y"), assignor=assignor)),
@@ -158,8 +172,9 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
     raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), *placeholder_records(), partition=2))
-    classic, new = generations(raw).localCheckpoint(), consumers(raw).localCheckpoint()
-    made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(raw), commits(raw))))
+    decoded = records(raw).localCheckpoint()
+    classic, new = generations(decoded), consumers(decoded)
+    made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(decode(raw)), commits(raw))))
     missing = local_table(
         spark, [(0, 0), (1, 7), (2, 0)], StructType().add("log_partition", "integer").add("missing", "long")
     )
@@ -175,7 +190,8 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
 def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(found, assignor):
     """If b restarts in an eager group, application a stands still from its last commit until the next generation.
 
-    In a cooperative group a does not stand still. Application b has an outage in both.
+    A commit that can't be decoded does not count. In a cooperative group a does not stand still. Application b has an
+    outage in both.
     """
     tables, eager = found[assignor], assignor == "range"
     assert {
@@ -233,8 +249,8 @@ def test_members_without_a_partition_and_the_busiest_member_are_found(found):
     assert (row.idle, row.spread) == (1, round((80 + 30) / (90 / 4 + 60 / 3), 2))
 
 
-def test_a_spread_that_the_log_does_not_tell_is_null(found):
-    """An application's ``spread`` is null if the offsets of its commits can't be decoded.
+def test_a_spread_of_nothing_is_null(found):
+    """An application's ``spread`` is null if its members have consumed nothing.
 
     ``spread`` and ``idle`` are null in a KIP-848 group, even if it was a classic group before.
     """
@@ -299,7 +315,7 @@ def test_each_version_of_a_generation_is_decoded(spark):
     values = [generation(1, member("a", "x", partitions=(0, 7), version=v), version=v) for v in range(4)]
     wrong = [generation(1, version=4), values[3][:-1], values[3] + b"x"]
     raw = log(spark, *((number, GROUP_KEY, value) for number, value in enumerate([*values, generation(2), *wrong])))
-    rows = [row.members for row in generations(raw).orderBy("log_offset").collect()]
+    rows = [row.members for row in generations(records(raw)).orderBy("log_offset").collect()]
     assert [[(m.client_id, m.topics, [p.partition for p in m.partitions]) for m in each] for each in rows[:4]] == [
         [("a", ["x"], [0, 7])]
     ] * 4
@@ -310,7 +326,7 @@ def test_each_version_of_a_generation_is_decoded(spark):
 def test_cut_records_of_kip_848_members_are_not_decoded(spark):
     """If a KIP-848 member's record is cut within its list of partitions or topics, nothing of the list is decoded.
 
-    A record of an unknown version has no row.
+    Nothing is decoded of a record of an unknown version.
     """
     assigned, member = b"\0\10" + texts("g", "m"), b"\0\5" + texts("g", "m")
     partitions, topics = owned(0, 7, revoking=(1,)), bytes(4) + b"\4a-1" + b"\3/h\3\2x\2y" + b"\1\0"
@@ -318,13 +334,16 @@ def test_cut_records_of_kip_848_members_are_not_decoded(spark):
     cuts += [(0, member, topics[:size]) for size in range(2, len(topics) - 2)]
     unknown = [(0, assigned, b"\0\1" + partitions[2:]), (0, member, b"\0\2" + topics[2:])]
     raw = log(spark, *cuts, *unknown, (0, assigned, partitions), (0, member, topics))
-    *cut, whole = owners(raw).orderBy("log_offset").collect()
+    *cut, whole = of_owners = owners(decode(raw)).orderBy("log_offset").collect()
     assert [row.owned for row in cut if row.owned is not None] == []
     assert [each.split("-")[1] for each in whole.owned] == ["0", "7", "1"]
-    *cut, whole = consumers(raw).orderBy("log_offset").collect()
+    subscribed = records(raw).orderBy("log_offset").localCheckpoint()
+    *cut, whole = consumers(subscribed).orderBy("log_offset").collect()
     assert [row.topics for row in cut if row.topics is not None] == []
     assert whole.topics == ["x", "y"]
-    assert len(owners(raw).collect()) + len(consumers(raw).collect()) == len(cuts) + 2
+    rows = subscribed.collect()
+    assert len(of_owners) + len(rows) == len(cuts) + 4
+    assert (of_owners[-2].owned, rows[-2].members) == (None, None)
 
 
 def test_the_job_finds_the_applications_of_its_definition(spark):
@@ -354,7 +373,7 @@ def test_the_job_finds_the_applications_of_its_definition(spark):
 def test_members_with_any_number_of_partitions_are_decoded(spark, number):
     """A KIP-848 member's partitions are decoded, however many they are, and so are those that it must revoke."""
     key, partitions = b"\0\10" + texts("g", "m"), tuple(range(number))
-    (row,) = owners(log(spark, (0, key, owned(*partitions, revoking=(number,), epochs=True)))).collect()
+    (row,) = owners(decode(log(spark, (0, key, owned(*partitions, revoking=(number,), epochs=True))))).collect()
     assert row.owned == [f"{TOPIC_ID.hex().upper()}-{each}" for each in range(number + 1)]
 
 
@@ -366,7 +385,7 @@ def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark)
     many = generation(1, *(member(f"c-{number}", f"t-{number % 2}") for number in range(1000)))
     connect = generation(1, member("w-1", "x")).replace(texts("consumer"), texts("connect"), 1)
     raw = log(spark, (0, GROUP_KEY, many), (1, b"\0\2" + texts("workers"), connect))
-    (row,) = generations(raw).collect()
+    (row,) = generations(records(raw)).collect()
     assert (row.group, len(row.members)) == ("g", 1000)
     assert {(each.client_id, *each.topics) for each in row.members} == {(f"c-{n}", f"t-{n % 2}") for n in range(1000)}
 
@@ -375,22 +394,21 @@ def test_broken_records_fail_no_job(spark):
     """Records about groups with changed or missing bytes give other rows or no row, and never an error."""
     chance = random.Random(1)
     whole = generation(1, member("a-1", "x"), member("b-1", "y"))
-    records = []
+    broken = []
     for _ in range(150):
         value = bytearray(whole)
         for _ in range(chance.randint(1, 4)):
             value[chance.randrange(len(value))] = chance.randrange(256)
         key = b"\0\5" + texts("g", "m") if chance.random() < 0.4 else GROUP_KEY
-        records.append((0.0, key[: chance.randint(3, len(key) + 9)], bytes(value[: chance.randint(0, len(value))])))
-    raw = log(spark, *records)
-    for decoded in (generations(raw), consumers(raw), owners(raw), commits(raw)):
+        broken.append((0.0, key[: chance.randint(3, len(key) + 9)], bytes(value[: chance.randint(0, len(value))])))
+    raw = log(spark, *broken)
+    for decoded in (records(raw), owners(decode(raw)), commits(raw)):
         decoded.collect()
 
 
 def test_the_member_of_a_hold_is_no_consumer(spark):
     """The member with which ``migrate --hold`` keeps consumers out of a group is not in the group's generations."""
     holding = member("migrate-groups", "t").replace((300_000).to_bytes(4), (86_400_000).to_bytes(4))
-    found = generations(
-        log(spark, (0, GROUP_KEY, generation(1, holding)), (1, GROUP_KEY, generation(2, member("a", "t"))))
-    )
-    assert [[each.client_id for each in row.members] for row in found.orderBy("log_offset").collect()] == [[], ["a"]]
+    raw = log(spark, (0, GROUP_KEY, generation(1, holding)), (1, GROUP_KEY, generation(2, member("a", "t"))))
+    found = generations(records(raw)).orderBy("log_offset").collect()
+    assert [[each.client_id for each in row.members] for row in found] == [[], ["a"]]

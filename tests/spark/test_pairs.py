@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.testing import assertDataFrameEqual
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation.job import reconcile_tables
 from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, STATUSES, partition_verdict

@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic import audit, audit_job, history_job
 from migrate_groups.spark.offsets_topic.audit import hand_over
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
+from migrate_groups.spark.offsets_topic.commits_over_time import commits
 from migrate_groups.spark.offsets_topic.evidence import REASONS
-from migrate_groups.spark.offsets_topic.history import commits
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, copied_log, decode, in_place
 from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
 from tests.spark.test_audit import CHECKPOINT, NOON, Case, Tables, generation, group_key, key, value
@@ -79,7 +79,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
     Otherwise the JVM would interpret the method, which takes three times as long.
     """
     compiled.createDataFrame([], RAW).write.parquet(str(tmp_path / "log"))
-    rows = decode(landed_log(compiled, str(tmp_path / "log")))
+    rows = decode(copied_log(compiled, str(tmp_path / "log")))
     of_audit = audit.of_groups(rows, local_table(compiled, [], audit.GROUPS)).select(*audit_job._COLUMNS)
     of_history = rows.where(in_place(F.col("problem").isNotNull())).select(*history_job._COLUMNS)
     for table in (rows, of_audit, of_history):

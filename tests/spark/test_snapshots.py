@@ -434,6 +434,12 @@ def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_
         assert str(error.value) == f"{blamed}: the column {lacks}"
 
 
+def test_an_empty_topic_id_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty topic id in a Parquet file is read as null, so that it equals no other topic id."""
+    (row,) = read_snapshots(spark, [parquet_with(tmp_path / "s.parquet", "topic_id", "")]).collect()
+    assert row.topic_id is None
+
+
 def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """The error for a damaged Parquet file is one line that names the file, without a Java stack trace."""
     path = tmp_path / "s.parquet"

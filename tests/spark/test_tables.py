@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StructType
 
 from migrate_groups.spark import tables
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
 from migrate_groups.spark.reconciliation.timeline import lag_timeline
 from tests.spark.conftest import DEFAULTS, NOON

@@ -97,9 +97,14 @@ def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None
 
 
 def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
-    """In the lag timeline, offsets of a recreated topic are not subtracted from offsets of the old topic."""
+    """In the lag timeline, offsets of a recreated topic are not subtracted from offsets of the old topic.
+
+    This also holds if a snapshot between them has no topic id.
+    """
     rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
     assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
+    rows = snapshot(row(0, 50, topic_id="a"), row(1, 60, topic_id=None), row(2, 5, 9, topic_id="b"))
+    assert points(lag_timeline(rows, rows))[1:] == [(1, None, 40, 0, 10), (2, None, 4, None, None)]
 
 
 def test_history_needs_three_times(snapshot: SnapshotTable) -> None:

@@ -45,5 +45,5 @@ class Connected(CliHere):
         monkeypatch.setattr(Connection, "open_writer", open_writer)
 
     def offset(self, group: str) -> int | None:
-        found = self.cluster.committed(group, [PARTITION])[PARTITION]
+        found = self.cluster.offsets(group).get(PARTITION)
         return None if found is None else found.offset

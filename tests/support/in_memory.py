@@ -206,23 +206,7 @@ class InMemoryCluster:
         """Set the result of `offset_limits`; None: the principal may not read it."""
         self._retention, self._metadata_limit = retention, metadata
 
-    # GroupReader
-
-    def cluster_id(self) -> str:
-        """Return the id of this cluster."""
-        return self._cluster_id
-
-    def list_groups(self) -> Sequence[GroupListing]:
-        """Return all groups, sorted by name."""
-        described = [self.describe_group(group) for group in sorted(self._groups)]
-        return [
-            GroupListing(
-                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
-            )
-            for each in described
-        ]
-
-    def describe_group(self, group: str) -> GroupDescription:
+    def description(self, group: str) -> GroupDescription:
         """Return the description of a group; the state of a group that does not exist is Dead."""
         found = self._groups.get(group)
         if found is None:
@@ -236,16 +220,41 @@ class InMemoryCluster:
             members=tuple(found.members.values()),
         )
 
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group; the state of a group that does not exist is Dead."""
-        return {group: self.describe_group(group) for group in groups}
+    def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return all committed offsets of a group."""
+        found = self._groups.get(group)
+        return dict(found.committed) if found else {}
 
-    def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        """Return the description of each group, or the error of reading it."""
-        return _each(groups, self.describe_group)
+    def alter(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
+        if not group:
+            raise ValueError("a group name is empty")
+        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
+        for partition, answer in answers.items():
+            if answer is _WRITTEN:
+                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
+        return answers
+
+    # GroupReader: a request about several groups asks about one after the other.
+
+    def cluster_id(self) -> str:
+        return self._cluster_id
+
+    def list_groups(self) -> Sequence[GroupListing]:
+        described = [self.description(group) for group in sorted(self._groups)]
+        return [
+            GroupListing(
+                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
+            )
+            for each in described
+        ]
+
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        return _each(groups, self.description)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics; None: of all topics. A topic that does not exist is left out."""
         there = self._topics
         return {
             topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
@@ -254,31 +263,17 @@ class InMemoryCluster:
             if topics is not None or Operation.DESCRIBE in permitted
         }
 
-    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group."""
-        return dict(self._committed(group))
-
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each partition; None if nothing is committed."""
-        return {partition: self._committed(group).get(partition) for partition in partitions}
-
-    def committed_by_group(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
+    def committed(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions, or the error of reading them."""
-        return _each(wanted, lambda group: self.committed(group, wanted[group]))
+        return _each(wanted, lambda group: self.fetched(group, wanted[group], wait=wait))
 
-    def committed_now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the same as `committed_by_group`: no commit in this cluster is part of an open transaction."""
-        return self.committed_by_group(wanted)
-
-    def all_committed_by_group(
-        self, groups: Collection[str]
-    ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them."""
-        return _each(groups, self.all_committed)
+    def fetched(self, group: str, partitions: Collection[TopicPartition] | None, *, wait: bool) -> CommittedOffsets:
+        """Return the answer of `committed` for one group: no commit here is part of an open transaction."""
+        offsets = self.offsets(group)
+        if partitions is None:
+            return offsets
+        return {each: offsets.get(each) for each in partitions if wait or each in offsets}
 
     def log_ranges(
         self,
@@ -286,10 +281,6 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offsets of the partitions that exist and have a leader.
-
-        ends, starts: offsets that the caller has read before, as `GroupReader.log_ranges` explains.
-        """
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -302,11 +293,9 @@ class InMemoryCluster:
         return found
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset; a partition without a leader is left out."""
         return {partition: log.last_stable_offset for partition, log in self._led(partitions)}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return for each leader epoch the offset at which the next one starts; the last epoch is left out."""
         found = {}
         for each in epochs:
             for _, log in self._led([each.partition]):
@@ -315,13 +304,11 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return for each partition the first record at or after its timestamp (ms since 1970); None: no record."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return for each span of offsets the first record that ``read_committed`` consumers get; None: no record."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -356,22 +343,9 @@ class InMemoryCluster:
     # GroupWriter
 
     def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
-        if not group:
-            raise ValueError("a group name is empty")
-        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
-        for partition, answer in answers.items():
-            if answer is _WRITTEN:
-                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
-        return answers
-
-    def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit the offsets of several groups, and return the answer for each partition, by group."""
-        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+        return {group: self.alter(group, of_group) for group, of_group in offsets.items()}
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Commit offset 0 for each probe group. A commit that waits for replication is answered as a time-out."""
@@ -387,10 +361,6 @@ class InMemoryCluster:
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete a group's committed offsets, and return the answer for each partition.
-
-        The answer is a refusal if a member subscribes to the topic.
-        """
         found = self._groups.get(group)
         if found is None:
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
@@ -405,7 +375,6 @@ class InMemoryCluster:
         return answers
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with its committed offsets. The answer is a refusal if the group has members."""
         found = self._groups.get(group)
         if found is None:
             return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
@@ -420,13 +389,9 @@ class InMemoryCluster:
 
         The hold need not keep consumers out, because no consumer joins by itself in this cluster.
         """
-        if not self.describe_group(group).stopped:
+        if not self.description(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()
-
-    def _committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
-        found = self._groups.get(group)
-        return found.committed if found else {}
 
     def _log(self, partition: TopicPartition) -> Log | None:
         _, logs = self._topics.get(partition.topic, ("", {}))
@@ -456,5 +421,4 @@ class InMemoryRecords:
     cluster: InMemoryCluster
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """Return the records in a span of offsets of each partition."""
         return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}

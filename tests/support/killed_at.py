@@ -39,7 +39,7 @@ class Steps:
 if __name__ == "__main__":
     steps = Steps(int(sys.argv[1]))
     sys.argv = ["migrate-groups", *sys.argv[2:]]
-    writes = ((KafkaPythonWriter, "alter_offsets_by_group"), (KafkaPythonWriter, "delete_offsets"))
+    writes = ((KafkaPythonWriter, "alter_offsets"), (KafkaPythonWriter, "delete_offsets"))
     for place, method in ((ReceiptFile, "record"), *writes):
         setattr(place, method, steps.around(getattr(place, method)))
     main()

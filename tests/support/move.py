@@ -86,5 +86,5 @@ class Move:
 
     def there(self, group: str = "g") -> dict[int, int]:
         """Return a group's committed offsets on the target cluster, by partition number."""
-        found = self.target.all_committed(group)
+        found = self.target.offsets(group)
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}

@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
     before, after = generate(2_000, folder, kind="csv")
     run_reconcile(spark, [str(before)], [str(after)], out=folder / "out")
     sys.stdout.write("reconcile\n")
-    bench_small.land(folder / "log")
+    bench_small.copy_log(folder / "log")
     for job in (bench_small.audit, bench_small.history):
         job(spark, folder)
         sys.stdout.write(f"{job.__name__}\n")

@@ -17,6 +17,7 @@ import tenacity
 from migrate_groups.demo.ledger import read
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.migration.reading.requests import describe_group
 from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import Cli, running
 from tests.support.old_consumers import Consumer, Ledger
@@ -114,7 +115,7 @@ class HandOver:
         with closing(KafkaPythonReader(config)) as reader:
 
             def stays() -> bool:
-                members = reader.describe_group(self.group).members
+                members = describe_group(reader, self.group).members
                 return any((each.client_id or "").startswith("old-") for each in members)
 
             while stays() and not self._over.wait(_TICK):

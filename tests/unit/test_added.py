@@ -58,7 +58,7 @@ def test_the_same_command_hands_over_an_added_partition(cli, during_guard):
     cli.fails(*MIGRATE, code=4)
     cli.cluster.produce("t", 1, 10)
     cli(*MIGRATE)
-    committed = cli.cluster.committed("new", [ADDED])[ADDED]
+    committed = cli.cluster.offsets("new").get(ADDED)
     assert committed is not None
     assert committed.offset == 0
 

@@ -83,8 +83,8 @@ class Shell:
         return out if code in (0, 10) else err
 
     def committed_offsets(self, group: str) -> list[int | None]:
-        found = self.cluster.committed(group, [FIRST, SECOND])
-        return [None if committed is None else committed.offset for committed in (found[FIRST], found[SECOND])]
+        found = self.cluster.offsets(group)
+        return [None if committed is None else committed.offset for committed in (found.get(FIRST), found.get(SECOND))]
 
 
 @pytest.fixture

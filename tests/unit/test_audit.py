@@ -17,7 +17,8 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
-from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS, Audit, Deletion, Malformed, OfLog
+from migrate_groups.spark.local_rows import MAX_ROWS
+from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed, OfLog
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.drawn import on_a_terminal
@@ -150,7 +151,7 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
     Once one of them has committed, the exit code is 0. The advice to delete offsets comes once all of them have.
     """
     found = replace(PROVEN, new=new)
-    monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
+    monkeypatch.setattr(audited_logs, "copy_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
@@ -160,7 +161,7 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
 def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
     """If no partition has a source group that could be judged, ``audit`` proves nothing, and ends with exit code 7."""
     found = replace(PROVEN, old={"stopped": 0})
-    monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
+    monkeypatch.setattr(audited_logs, "copy_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)
     refusal = cli.fails("audit", "split.toml.run", code=7)
     assert refusal == "error: not proven: this run has no partition of which an old group could be judged"

@@ -114,6 +114,22 @@ def test_each_check_of_the_registry_is_once_in_a_scope_and_after_those_it_depend
         assert {name for name in rule.depends_on if name in names} <= {*names[:at]}
 
 
+@pytest.mark.parametrize("scope", [Scope.HAND_OVER, Scope.SOURCE])
+def test_offsets_of_a_source_group_that_has_committed_since_are_not_judged_further(cluster, scope):
+    """If a stopped source group has other offsets than the wanted ones, only `not moved` refuses them.
+
+    This is so on one cluster, and on the source group's cluster in a move to another one.
+    """
+    wanted = wanted_rows(BOTH)
+    cluster.commit("old", TopicPartition("t", 0), 6)
+    facts = survey(cluster, wanted)
+    decided = HandOverFacts(survey=facts, options=WriteOptions(), decided=wanted).decided_by(facts)
+    found = {each.name: each for each in judge(scope, decided)}
+    assert refusing(found) == ["not moved"]
+    verdicts = {found[name].verdict for name in ("vanished", "complete", "in range")}
+    assert verdicts == {Verdict.NOT_APPLICABLE}
+
+
 def test_a_file_without_offsets_is_refused(cluster):
     """If a file contains no offsets to hand over, the check ``hand-over`` refuses it."""
     assert refusing(checks(cluster, [])) == ["hand-over"]
@@ -265,7 +281,7 @@ def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
 def test_unchanged_offsets_expire_from_their_own_commit(cluster):
     """If a target offset stays unchanged, the check lists its expiry apart: it counts from the offset's own commit."""
     first = TopicPartition("t", 0)
-    cluster.alter_offsets("new", cluster.committed("old", [first]))
+    cluster.alter("new", {first: cluster.offsets("old")[first]})
     assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
 
 
@@ -310,7 +326,7 @@ def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
     """
     epochs = {0: 3, 1: None}
     for number, epoch in epochs.items():
-        cluster.alter_offsets("old", {TopicPartition("t", number): CommittedOffset(offset=4, leader_epoch=epoch)})
+        cluster.alter("old", {TopicPartition("t", number): CommittedOffset(offset=4, leader_epoch=epoch)})
     rows = [structs.replace(handed_over(number), leader_epoch=None) for number in (0, 1)]
     assert refusing(checks(cluster, rows)) == []
     assert refusing(checks(cluster, [structs.replace(rows[0], leader_epoch=3), rows[1]])) == []

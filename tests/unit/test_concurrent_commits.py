@@ -17,8 +17,8 @@ WAYS_BACK = {
     "delete-offsets": ("delete-offsets", RUN, "--yes"),
 }
 QUESTIONS = {
-    *("describe_group", "describe_groups", "all_committed", "committed", "committed_by_group", "log_ranges"),
-    *("describe_topics", "permissions", "cluster_id", "alter_offsets_by_group", "delete_offsets"),
+    *("describe_groups", "committed", "log_ranges"),
+    *("describe_topics", "permissions", "cluster_id", "alter_offsets", "delete_offsets"),
 }
 
 

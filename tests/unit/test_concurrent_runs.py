@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from migrate_groups.migration.ways_back.delete_source_offsets import delete_sour
 from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
@@ -33,8 +33,8 @@ from tests.support.in_memory import InMemoryCluster
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OPTIONS = WriteOptions(settle=0, guard=0, uncommitted="leave")
 REQUESTS = {
-    *("describe_group", "describe_groups", "all_committed", "committed", "committed_by_group", "log_ranges"),
-    *("describe_topics", "permissions", "alter_offsets_by_group", "delete_offsets"),
+    *("describe_groups", "committed", "log_ranges"),
+    *("describe_topics", "permissions", "alter_offsets", "delete_offsets"),
 }
 
 
@@ -118,9 +118,9 @@ class Shared(InMemoryCluster):
 
         return file, run
 
-    def offsets(self) -> dict[str, list[int | None]]:
+    def both(self) -> dict[str, list[int | None]]:
         return {
-            group: [found.offset if found else None for found in self.committed(group, [P0, P1]).values()]
+            group: [found.offset if found else None for found in map(self.offsets(group).get, (P0, P1))]
             for group in ("old", "new")
         }
 
@@ -143,7 +143,7 @@ def test_rollback_and_delete_offsets_at_once(seeds):
         made.turns = turns
         turns.run(roll_back, delete)
         made.turns = None
-        offsets = made.offsets()
+        offsets = made.both()
         assert [5, 6] in offsets.values(), seed
         if succeeded(undone):
             assert offsets == {"old": [5, 6], "new": [None, None]}, seed
@@ -196,7 +196,7 @@ def test_kills_while_both_run_at_once(seeds):
         made.turns, made.before = None, lambda _: None
         for again in draw.sample([first, second] * 2, 4):
             again()
-        if [5, 6] not in made.offsets().values():
+        if [5, 6] not in made.both().values():
             file, _ = commands[Verb.DELETE_OFFSETS]
             assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}, seed
             plan = delete_source_offsets(made, file.receipt)
@@ -229,13 +229,13 @@ def test_a_deleted_offset_is_set_back_if_the_other_group_lost_its_offset(verb):
     file, run = made.command(verb)
     lost_at_the_deletion(made, other)
     run()
-    assert made.offsets() == {group: [None, 6], other: [5, None]}
+    assert made.both() == {group: [None, 6], other: [5, None]}
     first, second = file.receipt.executions[-1].changes
     assert (first.outcome, second.outcome) == (Outcome.CONFIRMED, Outcome.REFUSED)
     assert second.error == f"deleted, and set back to 6, because {other} has no committed offset any more"
     made.commit(other, P1, 6)
     run()
-    assert made.offsets() == {group: [None, None], other: [5, 6]}
+    assert made.both() == {group: [None, None], other: [5, 6]}
     assert succeeded(file)
 
 
@@ -251,7 +251,7 @@ def test_a_deleted_offset_that_can_not_be_set_back(monkeypatch, verb):
         refused = WriteAnswer(answer=Answer.REFUSED, error="it has members")
         monkeypatch.setattr(
             made,
-            "alter_offsets_by_group",
+            "alter_offsets",
             lambda wanted: {group: dict.fromkeys(offsets, refused) for group, offsets in wanted.items()},
         )
 
@@ -263,18 +263,22 @@ def test_a_deleted_offset_that_can_not_be_set_back(monkeypatch, verb):
 
 
 @pytest.mark.parametrize("verb", DELETES)
-def test_the_other_group_can_not_be_read(verb):
+def test_the_other_group_can_not_be_read(monkeypatch, verb):
     """If the other group can't be read after a deletion, the outcome is not known; a re-run reads it again."""
     made = Shared()
+    _, other = DELETES[verb]
     file, run = made.command(verb)
+    fetched = made.fetched
 
-    def fail(request: str) -> None:
-        if request == "committed":
+    def fail(group: str, partitions: Collection[TopicPartition] | None, *, wait: bool) -> CommittedOffsets:
+        if group == other:
             raise MigrateGroupsError("no answer")
+        return fetched(group, partitions, wait=wait)
 
-    made.before = lambda request: setattr(made, "before", fail) if request == "delete_offsets" else None
+    made.before = lambda request: monkeypatch.setattr(made, "fetched", fail) if request == "delete_offsets" else None
     run()
     assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}
     made.before = lambda _: None
+    monkeypatch.undo()
     run()
     assert succeeded(file)

@@ -100,7 +100,7 @@ def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monke
     during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
         ways_back.rollback(path, connection=HERE)
-    assert made.committed("new", [PARTITION])[PARTITION].offset == 7
+    assert made.offsets("new").get(PARTITION).offset == 7
 
 
 def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over,
     during_the_question(monkeypatch, lambda: made.commit("old", PARTITION, 7))
     with pytest.raises(Refused, match="the source group has committed since the hand-over"):
         ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE)
-    assert made.committed("old", [PARTITION])[PARTITION].offset == 7
+    assert made.offsets("old").get(PARTITION).offset == 7
 
 
 def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(handed_over, monkeypatch):
@@ -117,7 +117,7 @@ def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(hand
     made, path = handed_over
     during_the_question(monkeypatch, lambda: None)
     ways_back.rollback(path, connection=HERE)
-    assert made.committed("new", [PARTITION])[PARTITION] is None
+    assert made.offsets("new").get(PARTITION) is None
 
 
 def migrate_again(made, path) -> None:
@@ -130,7 +130,7 @@ def migrate_again(made, path) -> None:
 
 
 def offset(made, group: str) -> int | None:
-    found = made.committed(group, [PARTITION])[PARTITION]
+    found = made.offsets(group).get(PARTITION)
     return found and found.offset
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrate_groups.cli.landing import land_log
+from migrate_groups.cli.log_with_ends import copy_with_ends
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.reading.landing import land
+from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange
 from migrate_groups.model.stop_checkpoint import StopCheckpoint
@@ -39,7 +39,7 @@ def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
     assert log_partition(group, 50) == of_50
 
 
-def test_landed_log_is_resumed_after_its_last_file(tmp_path):
+def test_copied_log_is_resumed_after_its_last_file(tmp_path):
     """If a copied log of ``__consumer_offsets`` is opened again, it continues after its last file.
 
     It also accepts further partitions.
@@ -70,7 +70,7 @@ def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
     ("cluster", "start", "complaint"),
     [("another", 10, "of cluster cluster: name"), ("cluster", 11, "another cut-over")],
 )
-def test_a_landed_log_of_another_cluster_or_stop_checkpoint_is_refused(tmp_path, cluster, start, complaint):
+def test_a_copied_log_of_another_cluster_or_stop_checkpoint_is_refused(tmp_path, cluster, start, complaint):
     """If a copied log of ``__consumer_offsets`` is of another cluster or starts at another offset, it is refused."""
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
@@ -103,21 +103,21 @@ class _Emptied(InMemoryCluster):
         return iter(())
 
 
-def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
+def test_records_deleted_before_they_were_copied_count_as_missing(tmp_path):
     """If records of ``__consumer_offsets`` were deleted before they were copied, the copied log notes them as missing.
 
     It still does so after it is opened again.
     """
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     emptied = _Emptied(15)
-    landed = land(emptied, emptied, log, [1], lambda done, total: None)
-    assert landed.ranges == [(1, 10, 15, 0)]
+    copied = copy_log(emptied, emptied, log, [1], lambda done, total: None)
+    assert copied.ranges == [(1, 10, 15, 0)]
     kept = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10})
     assert (kept.ends, kept.files) == ({1: 15}, 2)
-    assert land(emptied, emptied, kept, [1], lambda done, total: None).log.files == 2
+    assert copy_log(emptied, emptied, kept, [1], lambda done, total: None).files == 2
 
 
-def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
+def test_foreign_and_damaged_files_in_a_copied_log_are_refused(tmp_path):
     """A copied log with a damaged file or a foreign Parquet file is refused, even if its last file is intact."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     log.with_records([row(1, 11)], {1: 12})
@@ -179,6 +179,6 @@ def test_one_command_at_a_time_copies_to_a_folder(tmp_path):
         CopiedLog.locked(folder),
         pytest.raises(Refused, match=r"another run uses .*log: wait until it ends; nothing was written"),
     ):
-        land_log(opened, (), folder)
+        copy_with_ends(opened, (), folder)
     assert not [*folder.glob("*.parquet")]
-    assert land_log(opened, (), folder).landing.log.files == 1
+    assert copy_with_ends(opened, (), folder).log.files == 1

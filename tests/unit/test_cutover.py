@@ -67,7 +67,7 @@ def member(name: str, *partitions: TopicPartition) -> Member:
 
 
 def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartition) -> int | None:
-    found = made.committed(group, [partition])[partition]
+    found = made.offsets(group).get(partition)
     return None if found is None else found.offset
 
 
@@ -129,7 +129,7 @@ def test_a_topic_without_a_proven_log_end_is_refused():
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
         migrate(made, spec(), END, lambda: made.leave("big", "b"))
-    assert not made.describe_group("bill").exists
+    assert not made.description("bill").exists
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
@@ -185,7 +185,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
     with pytest.raises(Refused, match=r"topics changed since the plan was shown: new \(bill\)"):
         migrate(made, glob, LEAVE, join_on_new, lambda: made.leave("big", "b"))
-    assert not made.describe_group("bill").exists
+    assert not made.description("bill").exists
 
 
 def test_a_staying_topic_may_have_no_commit():
@@ -203,15 +203,13 @@ class Transacting(InMemoryCluster):
 
     questions = 0
 
-    def all_committed(self, group):
-        found = super().all_committed(group)
-        return dict.fromkeys(found) if group == "big" and self.questions else found
-
-    def committed(self, group, partitions):
-        if group == "big" and self.questions:
-            self.questions -= 1
-            raise PendingCommits("a commit is pending")
-        return super().committed(group, partitions)
+    def fetched(self, group, partitions, *, wait):
+        if group != "big" or not self.questions:
+            return super().fetched(group, partitions, wait=wait)
+        if not wait:
+            return dict.fromkeys(self.offsets(group))
+        self.questions -= 1
+        raise PendingCommits("a commit is pending")
 
 
 def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for():
@@ -290,7 +288,7 @@ def test_a_resumed_run_hands_over_the_present_source_offset():
     assert {entry.outcome for entry in again.changes} == {Outcome.CONFIRMED}
     assert {entry.before for entry in again.changes} == {None}
     carry_out(made, plan_rollback(made, Receipt((again,))))
-    assert made.all_committed("bill") == {}
+    assert made.offsets("bill") == {}
 
 
 def test_a_target_offset_that_changed_after_a_kill_is_refused():
@@ -360,10 +358,10 @@ class LosesWrites(InMemoryCluster):
 
     lost = False
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         if self.lost:
             return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
-        return super().alter_offsets(group, offsets)
+        return super().alter(group, offsets)
 
 
 def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
@@ -383,7 +381,7 @@ def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
     assert third.failed == ()
     assert committed_offset(made, "bill", INV) == 9
     carry_out(made, plan_rollback(made, Receipt((third,))))
-    assert made.all_committed("bill") == {}
+    assert made.offsets("bill") == {}
 
 
 def test_another_clients_commit_is_the_before_offset_of_the_next_run():
@@ -479,7 +477,7 @@ def test_rollback_restores_commits_that_the_source_group_lost(lost):
     """
     made = cluster()
     made.commit("big", INV, 5, metadata="where I was")
-    before = made.committed("big", [INV, CAT])
+    before = made.offsets("big")
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.delete_offsets("big", lost)
     plan = plan_rollback(made, receipt)
@@ -487,9 +485,9 @@ def test_rollback_restores_commits_that_the_source_group_lost(lost):
         ("big", partition) for partition in sorted(lost)
     ]
     carry_out(made, plan)
-    assert made.committed("big", [INV, CAT]) == before
-    assert not made.all_committed("bill")
-    assert not made.all_committed("shop")
+    assert made.offsets("big") == before
+    assert not made.offsets("bill")
+    assert not made.offsets("shop")
 
 
 def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
@@ -557,8 +555,8 @@ def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
 class OtherWriter(InMemoryCluster):
     """A cluster on which another client commits in inv-0 right after each write."""
 
-    def alter_offsets(self, group, offsets):
-        answers = super().alter_offsets(group, offsets)
+    def alter(self, group, offsets):
+        answers = super().alter(group, offsets)
         self.commit(group, INV, 7)
         return answers
 
@@ -574,7 +572,7 @@ def test_another_clients_commit_is_reported_and_not_overwritten():
     (entry,) = receipt.failed
     assert (entry.outcome, entry.attempts) == (Outcome.REFUSED, 1)
     assert "which another client committed" in entry.error
-    assert made.committed("bill", [INV])[INV] == CommittedOffset(offset=7, leader_epoch=0)
+    assert made.offsets("bill").get(INV) == CommittedOffset(offset=7, leader_epoch=0)
 
 
 def test_messages_show_group_names_unchanged(capsys):
@@ -595,8 +593,12 @@ class Recording(InMemoryCluster):
             self.asked.append(name)
         return super().__getattribute__(name)
 
+    def committed(self, wanted, *, wait=True):
+        self.asked += ["all committed" if partitions is None else "committed" for partitions in wanted.values()]
+        return super().committed(wanted, wait=wait)
 
-QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} | {"committed"}
+
+QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} - {"committed"}
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
@@ -613,7 +615,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.asked.clear()
 
     def leave(reasons, looks, seconds) -> None:
-        assert set(made.asked) <= {"describe_group", "describe_topics"}
+        assert set(made.asked) <= {"describe_groups", "describe_topics"}
         made.asked.clear()
         if any(reasons.values()):
             made.leave("big", "old")
@@ -622,9 +624,9 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.produce("cat", 0, 4)
     made.commit("big", CAT, 12)
     final = cut_over(made, shown, clock, leave)
-    of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, group by group
-    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id", "epoch_ends"]
-    assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
+    of_the_groups = ["describe_groups", "describe_groups"]  # of the source group, and of the target groups
+    of_the_old_one = ["all committed", "describe_topics", "committed", "log_ranges", "cluster_id", "epoch_ends"]
+    assert sorted(made.asked) == sorted(of_the_groups + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
 

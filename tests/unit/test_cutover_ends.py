@@ -131,9 +131,9 @@ def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
     A subscribed KIP-848 member may then have no partition yet.
     """
     made = cluster()
-    describe, states = made.describe_group, {"big": "Stable"}
+    describe, states = made.description, {"big": "Stable"}
     monkeypatch.setattr(
-        made, "describe_group", lambda group: replace(found := describe(group), state=states.get(group, found.state))
+        made, "description", lambda group: replace(found := describe(group), state=states.get(group, found.state))
     )
 
     def rebalance() -> None:

@@ -88,7 +88,7 @@ def test_each_group_that_cannot_be_deleted_is_named_and_none_is_deleted():
     for said in ("'live' is Stable with 1 member", "'none' does not exist", "lacks Delete on Group 'denied'"):
         assert said in str(refused.value)
     assert str(refused.value).endswith("; nothing was deleted")
-    assert all(made.describe_group(group).exists for group in ("replay", "live", "denied"))
+    assert all(made.description(group).exists for group in ("replay", "live", "denied"))
 
 
 def test_a_missing_permission_is_reported_before_the_deletion():
@@ -104,7 +104,7 @@ def test_a_member_that_joins_during_the_question_prevents_the_deletion():
     made = cluster(InMemoryCluster, "other")
     with pytest.raises(Refused, match=r"'replay' is Stable with 1 member.*nothing was deleted"):
         delete_groups(made, ["other", "replay"], FakeClock(), Agreeing(meanwhile=lambda: made.join("replay", MEMBER)))
-    assert made.describe_group("other").exists
+    assert made.description("other").exists
 
 
 class Refusing(InMemoryCluster):
@@ -123,7 +123,7 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
     made = cluster(Refusing)
     with pytest.raises(Refused, match="NON_EMPTY_GROUP"):
         delete(made)
-    assert made.describe_group("replay").exists
+    assert made.description("replay").exists
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
@@ -178,10 +178,10 @@ def test_a_group_that_cannot_be_read_after_its_deletion_is_unknown():
             self.lost = True
             return super().delete_group(group)
 
-        def describe_group(self, group):
+        def description(self, group):
             if self.lost:
                 raise ClusterUnavailable("no answer")
-            return super().describe_group(group)
+            return super().description(group)
 
     with pytest.raises(PartlyApplied, match="'replay' may be deleted; it can't be described: no answer"):
         delete(cluster(Unavailable))

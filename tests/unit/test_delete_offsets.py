@@ -39,7 +39,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def committed(cli: Connected) -> dict[TopicPartition, int]:
-    found = cli.cluster.all_committed("old")
+    found = cli.cluster.offsets("old")
     return {partition: each.offset for partition, each in found.items() if each is not None}
 
 
@@ -65,13 +65,13 @@ def test_offsets_are_deleted_and_restored_by_rollback(cli):
 
     Rollback restores them with metadata; a second rollback does nothing.
     """
-    before = cli.cluster.all_committed("old")
+    before = cli.cluster.offsets("old")
     done = cli(*DELETE)
     assert committed(cli) == {KEPT: 2}
     assert "2 partitions: 2 confirmed" in done.stdout
     assert f"back: migrate-groups rollback {RECEIPT}" in done.stderr
     cli(*ROLLBACK)
-    assert cli.cluster.all_committed("old") == before
+    assert cli.cluster.offsets("old") == before
     assert "is rolled back already; nothing was written" in cli(*ROLLBACK).stderr
     assert verbs(cli) == ["delete-offsets", "rollback"]
 
@@ -329,7 +329,7 @@ def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypa
     cli(*DELETE)
     cli("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli(*ROLLBACK)
-    alter = cli.cluster.alter_offsets
+    alter = cli.cluster.alter
 
     def interrupted(*arguments):
         if is_written:
@@ -337,7 +337,7 @@ def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypa
         interrupt()
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets", interrupted)
+        patched.setattr(cli.cluster, "alter", interrupted)
         cli(*ROLLBACK, code=130)
     cli(*ROLLBACK)
     assert committed(cli) == {PARTITION: 5, OTHER: 7, KEPT: 2}
@@ -380,7 +380,7 @@ def test_an_unfinished_rollback_refuses_the_next_deletion(cli, monkeypatch):
     """If a rollback was interrupted, the next deletion is refused until the rollback has been run again."""
     cli(*DELETE)
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets", interrupt)
+        patched.setattr(cli.cluster, "alter", interrupt)
         cli(*ROLLBACK, code=130)
     assert "rollback has not finished: run rollback again first" in cli.fails(*DELETE, code=3)
     cli(*ROLLBACK)
@@ -447,7 +447,7 @@ def test_groups_without_such_offsets_are_refused(cli):
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", " old", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
     """Whatever the group's name, the receipt is a file in the current folder, and ``rollback`` accepts its name."""
-    cli.cluster.alter_offsets(group, {PARTITION: CommittedOffset(offset=3, leader_epoch=0, metadata="m")})
+    cli.cluster.alter(group, {PARTITION: CommittedOffset(offset=3, leader_epoch=0, metadata="m")})
     before = set(cli.folder.iterdir())
     cli("delete-offsets", f"--group={group}", "--topic", "t", "--settle", "0s", "--yes")
     (receipt,) = {path for path in cli.folder.iterdir() if not path.name.endswith(".lock")} - before

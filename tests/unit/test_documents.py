@@ -291,7 +291,7 @@ def refusing(cli: Connected, monkeypatch) -> None:
     def refuse(group, partitions):
         return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
 
-    monkeypatch.setattr(cli.cluster, "alter_offsets", refuse)
+    monkeypatch.setattr(cli.cluster, "alter", refuse)
     monkeypatch.setattr(cli.cluster, "delete_offsets", refuse)
 
 

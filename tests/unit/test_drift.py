@@ -26,7 +26,7 @@ class Approved:
         self.cluster.produce("t", 0, 10)
         self.cluster.commit("old", FIRST, offset)
         if before is not None:
-            self.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=before)})
+            self.cluster.alter("new", {FIRST: CommittedOffset(offset=before)})
         self.wanted = wanted_rows([row(group="new", source_group="old", offset=offset, leader_epoch=None)])
         self.plan, _ = self.made()
 
@@ -76,7 +76,7 @@ def test_an_offset_that_is_in_place_already_is_never_out_of_range():
 def test_a_target_that_moved_is_named_with_both_offsets(before, was):
     """If the target group's offset has changed, the plan is stale; the reason shows the old and the new offset."""
     approved = Approved(4, before=before)
-    approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
+    approved.cluster.alter("new", {FIRST: CommittedOffset(offset=6)})
     assert approved.reasons() == [f"target group: {was} → 6"]
 
 

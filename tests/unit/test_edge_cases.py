@@ -38,10 +38,10 @@ class Unreadable(InMemoryCluster):
 
     fails = False
 
-    def committed_by_group(self, partitions: Any) -> Any:
+    def committed(self, wanted: Any, *, wait: bool = True) -> Any:
         if self.fails:
-            return {group: ClusterUnavailable("the cluster did not answer") for group in partitions}
-        return super().committed_by_group(partitions)
+            return {group: ClusterUnavailable("the cluster did not answer") for group in wanted}
+        return super().committed(wanted, wait=wait)
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
         "not rolled back, because the committed offset can't be read: the cluster did not answer",
     )
     cluster.fails = False
-    assert cluster.committed("new", [PARTITION])[PARTITION] is not None
+    assert cluster.offsets("new").get(PARTITION) is not None
     assert not write(cluster, cluster, undo, lambda _: None).failed
-    assert cluster.committed("new", [PARTITION])[PARTITION] is None
+    assert cluster.offsets("new").get(PARTITION) is None
 
 
 @pytest.mark.parametrize(

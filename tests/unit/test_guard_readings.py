@@ -60,13 +60,13 @@ def test_a_receipt_counts_the_readings_of_the_guard(cluster):
 def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
     """If a broker takes 7 s to answer, the longest gap includes these seconds."""
     clock = FakeClock()
-    execution, describe = written(cluster), cluster.describe_group
+    execution, describe = written(cluster), cluster.description
 
     def slowly(group: str) -> GroupDescription:
         clock.sleep(7)
         return describe(group)
 
-    monkeypatch.setattr(cluster, "describe_group", slowly)
+    monkeypatch.setattr(cluster, "description", slowly)
     execution = guard(cluster, execution, 5.0, clock)
     assert (execution.guard_readings, execution.longest_gap) == (1, 8.0)
 

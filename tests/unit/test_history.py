@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrate_groups.cli.json_output import print_document
-from migrate_groups.cli.landing import land_log
+from migrate_groups.cli.log_with_ends import copy_with_ends
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
@@ -81,7 +81,7 @@ def test_a_partition_of_the_offsets_topic_without_a_leader_is_no_answer(tmp_path
     made.create_topic(OFFSETS_TOPIC, 2)
     made.lose_leader(OFFSETS_TOPIC, 1)
     with pytest.raises(ClusterUnavailable, match="__consumer_offsets has no leader for partition 1; try again"):
-        land_log((made, made), None, tmp_path / "log")
+        copy_with_ends((made, made), None, tmp_path / "log")
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):

@@ -73,7 +73,7 @@ class Cluster:
         """Return the partition's log start and log end. Afterwards ``asked`` has only the requests of this call."""
         self.asked.clear()
         given = {name: {PARTITION: offset} for name, offset in known.items()}
-        return self.logs.bounds([PARTITION], given.get("starts", {}), given.get("ends", {}))[PARTITION]
+        return self.logs.log_ranges([PARTITION], **given)[PARTITION]
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 7])

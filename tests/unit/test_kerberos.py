@@ -148,7 +148,7 @@ def test_the_second_client_is_not_asked():
     """
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     second = SecondClient(ClientConfig(bootstrap_servers="h:1", security=security))
-    answer = second.committed_by_group({"g": [TopicPartition("t", 0)]})["g"]
+    answer = second.committed({"g": [TopicPartition("t", 0)]})["g"]
     assert isinstance(answer, ClusterUnavailable)
     assert str(answer) == "the second client can't log in: confluent-kafka's wheel has no GSSAPI (Kerberos)"
     assert second._child is None

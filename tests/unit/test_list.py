@@ -38,12 +38,12 @@ class Cluster(InMemoryCluster):
             raise NotAuthorized(f"not authorized: lacks Describe on Topic {hidden}")
         return found
 
-    def describe_group(self, group: str) -> GroupDescription:
+    def description(self, group: str) -> GroupDescription:
         if group in self.wrong:
             raise self.wrong[group]
         if group in self.deleted:
             return GroupDescription(group=group, state="Dead", group_type="")
-        return super().describe_group(group)
+        return super().description(group)
 
     def list_groups(self):
         wrong, self.wrong = self.wrong, {}
@@ -51,9 +51,9 @@ class Cluster(InMemoryCluster):
         self.wrong = wrong
         return listed
 
-    def all_committed_by_group(self, groups):
-        self.asked += groups
-        return super().all_committed_by_group(groups)
+    def committed(self, wanted, *, wait=True):
+        self.asked += wanted
+        return super().committed(wanted, wait=wait)
 
 
 def member(*partitions: TopicPartition, name: str = "m", subscription: Iterable[str] = ()) -> Member:
@@ -205,12 +205,13 @@ def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
 
 def test_a_pending_commit_is_not_waited_for_and_said(cluster, monkeypatch):
     """While a transactional commit is pending for a partition, ``list`` shows no lag for it, and a remark says why."""
-    committed = cluster.all_committed
+    fetched = cluster.fetched
 
-    def pending(group):
-        return {**committed(group), TopicPartition("orders", 0): None}
+    def pending(group, partitions, *, wait):
+        found = fetched(group, partitions, wait=wait)
+        return {**found, TopicPartition("orders", 0): None} if partitions is None else found
 
-    monkeypatch.setattr(cluster, "all_committed", pending)
+    monkeypatch.setattr(cluster, "fetched", pending)
     found = listed(cluster)["old"]
     assert (found.lag, found.remarks) == (0, ("a transactional commit is pending for orders-0",))
     assert describe(cluster, ["old"], FakeClock())[0].remarks == ()

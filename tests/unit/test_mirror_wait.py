@@ -78,7 +78,7 @@ class Mirror:
         while len(self.produced) <= now:
             self.move.source.produce("orders", 0, 1, timestamp=1000 * (1 + len(self.produced)))
             self.produced.append(len(self.produced))
-        if any(member for member in self.move.source.describe_group("g").members):
+        if any(member for member in self.move.source.description("g").members):
             self.move.source.commit("g", HERE, self.move.source.log_ranges([HERE])[HERE].end)
         due = 50 + sum(at + self.delay <= now for at in self.produced) if self.runs else self.copied
         if due > self.copied:
@@ -160,7 +160,7 @@ def test_a_mirror_is_within_the_bound_or_not(move, delay, settle, passes):
     options = WriteOptions(settle=settle, guard=0)
     if passes:
         move.migrate(options, events=app, wait=120.0)
-        stopped = move.source.committed("g", [HERE])[HERE].offset
+        stopped = move.source.offsets("g").get(HERE).offset
         assert move.there() == {0: stopped, 1: 10}
         assert app.stopped_at is not None
     else:

@@ -111,7 +111,7 @@ def test_expired_offsets_are_not_compared_with_the_snapshot(cluster):
 
 def test_offsets_that_are_all_in_place_are_not_checked_against_the_log(cluster):
     """If every offset is in place already, `in range` and `retention` of new offsets compare nothing to write."""
-    cluster.alter_offsets("new", cluster.committed("old", [FIRST, SECOND]))
+    cluster.alter("new", cluster.offsets("old"))
     found = verdicts(checks(cluster, BOTH))
     assert found["in range"] == "not applicable"
     assert found["existing offsets"] == "pass"
@@ -225,7 +225,7 @@ def test_metadata_above_the_limit_of_the_brokers_is_refused(cluster):
 
     Brokers count UTF-16 code units, so that a character outside the basic plane counts as two.
     """
-    cluster.alter_offsets("old", {FIRST: CommittedOffset(offset=4, leader_epoch=0, metadata="😀" * 2048)})
+    cluster.alter("old", {FIRST: CommittedOffset(offset=4, leader_epoch=0, metadata="😀" * 2048)})
     rows = [handed_over(0, leader_epoch=0, metadata="😀" * 2048), handed_over(1)]
     assert checks(cluster, rows)["metadata"].verdict == "pass"
     rows[0] = structs.replace(rows[0], metadata="😀" * 2048 + "x")

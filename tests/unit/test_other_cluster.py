@@ -59,7 +59,7 @@ def test_a_watch_is_repeated_on_the_cluster_of_the_run_only(cli, monkeypatch):
         raise ClusterUnavailable("no answer")
 
     with monkeypatch.context() as patched:
-        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "description", silent))
         patched.setattr(ways_back, "SystemClock", lambda: clock)
         cli.fails("rollback", RUN, "--yes", code=4)
     cli.cluster.commit("new", PARTITION, 7)

@@ -157,7 +157,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     cluster.commit("new", ADDED, 2)
     plan = plan_hand_back(cluster, receipt, FakeClock())
     done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
-    assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
+    assert cluster.offsets("old")[ADDED] == CommittedOffset(offset=2, leader_epoch=0)
     partition = receipt.with_execution(done).partition_states["new", "t", 2]
     assert (partition.state, partition.sources, partition.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
     assert (partition.change.source_group, partition.change.group) == ("old", "new")

@@ -98,11 +98,11 @@ def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
     """If topics stay with a group that is rebalancing, the plan says that the members to stop are not known yet."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
-    describe = cli.cluster.describe_group
+    describe = cli.cluster.description
     state = {"old": "PreparingRebalance"}
     monkeypatch.setattr(
         cli.cluster,
-        "describe_group",
+        "description",
         lambda group: replace(found := describe(group), state=state.get(group, found.state)),
     )
     assert notes(cli)[1] == "old is PreparingRebalance: it does not show yet which of its members must stop: audit-1"

@@ -198,7 +198,7 @@ def slow(cluster, name, monkeypatch, waiting):
     [
         (("snapshot", "old", "-o", "-"), "describe_groups", "reading 1 group"),
         (APPLY, "describe_groups", "reading 1 partition of 1 group"),
-        (APPLY, "alter_offsets_by_group", "writing 1 offset and reading them back"),
+        (APPLY, "alter_offsets", "writing 1 offset and reading them back"),
     ],
 )
 def test_slow_commands_show_what_they_do(tmp_path, monkeypatch, terminal, command, method, said):

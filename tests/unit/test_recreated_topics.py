@@ -63,9 +63,9 @@ def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monke
     recreate(cli)
     cli.cluster.commit("old", SECOND, 3)
     cli(*DELETE)
-    assert [*cli.cluster.all_committed("old")] == [KEPT]
+    assert [*cli.cluster.offsets("old")] == [KEPT]
     cli("rollback", RECEIPT, "--yes")
-    found = {partition: each.offset for partition, each in cli.cluster.all_committed("old").items() if each}
+    found = {partition: each.offset for partition, each in cli.cluster.offsets("old").items() if each}
     assert found == {KEPT: 0, SECOND: 3}
 
 
@@ -105,7 +105,7 @@ def test_a_resumed_hand_over_does_not_write_offsets_of_the_old_topic(cli, monkey
     The error names the topic. With another run directory, the offset committed in the new topic is handed over.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
+        patched.setattr(cli.cluster, "alter_offsets", interrupt)
         cli(*MIGRATE, code=130)
     recreate(cli)
     cli.cluster.commit("old", PARTITION, 2)

@@ -40,7 +40,7 @@ class Refusing(Connected):
         self.cluster.add_partitions("t", 2)
         self.cluster.produce("t", 1, 50)
         self.cluster.commit("old", SECOND, 5)
-        written = self.cluster.alter_offsets
+        written = self.cluster.alter
 
         def alter(group, offsets):
             refused = [each for each in offsets if {group, each} & self.refused]
@@ -48,11 +48,11 @@ class Refusing(Connected):
             answer = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
             return {**(written(group, rest) if rest else {}), **dict.fromkeys(refused, answer)}
 
-        monkeypatch.setattr(self.cluster, "alter_offsets", alter)
+        monkeypatch.setattr(self.cluster, "alter", alter)
 
     def offsets(self, group: str) -> dict[int, int]:
         """Return the group's committed offsets on topic ``t``, by partition number."""
-        found = self.cluster.all_committed(group).items()
+        found = self.cluster.offsets(group).items()
         return {each.partition: committed.offset for each, committed in found if committed and each.topic == "t"}
 
 
@@ -87,7 +87,7 @@ def test_an_interrupted_rollback_sets_the_lost_offset_when_it_is_run_again(cli, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
+        patched.setattr(cli.cluster, "alter_offsets", interrupt)
         cli("rollback", RUN, "--yes", code=130)
     cli("rollback", RUN, "--yes")
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {0: 5})
@@ -248,7 +248,7 @@ def test_rollback_sets_no_offset_on_a_recreated_topic(cli):
     cli.cluster.produce("u", 0, 9)
     cli.refused = set()
     cli("rollback", RUN, "--yes")
-    assert TopicPartition("u", 0) not in cli.cluster.all_committed("old")
+    assert TopicPartition("u", 0) not in cli.cluster.offsets("old")
     assert cli.offsets("old") == {0: 5, 1: 5}
 
 
@@ -291,7 +291,7 @@ def test_a_resumed_rollback_counts_added_partitions(cli, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
+        patched.setattr(cli.cluster, "alter_offsets", interrupt)
         patched.setattr(cli.cluster, "delete_offsets", interrupt)
         cli("rollback", RUN, "--yes", code=130)
     cli.cluster.add_partitions("t", 3)

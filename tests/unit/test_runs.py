@@ -116,14 +116,14 @@ def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
     """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
-    alter = cli.cluster.alter_offsets
+    alter = cli.cluster.alter
 
     def alter_and_start(group, offsets):
         answers = alter(group, offsets)
         cli.cluster.commit("new", PARTITION, 8)
         return answers
 
-    monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_start)
+    monkeypatch.setattr(cli.cluster, "alter", alter_and_start)
     assert "1 partition not confirmed" in cli.fails(*MIGRATE, code=4)
     assert "started since: group new; nothing was written" in cli(*MIGRATE).stderr
     assert cli.offset("new") == 8
@@ -160,7 +160,7 @@ def test_rerun_after_a_partial_rollback(cli, monkeypatch):
     second = '[[target]]\ngroup = "second"\ntopics = ["u"]\n'
     (cli.folder / "split.toml").write_text(spec.replace("[options]", f'{second}[options]\non_existing = "overwrite"'))
     cli(*MIGRATE)
-    alter = cli.cluster.alter_offsets
+    alter = cli.cluster.alter
 
     def alter_and_commit(group, offsets):
         answers = alter(group, offsets)
@@ -168,7 +168,7 @@ def test_rerun_after_a_partial_rollback(cli, monkeypatch):
         return answers
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter_offsets", alter_and_commit)
+        patched.setattr(cli.cluster, "alter", alter_and_commit)
         cli.fails("rollback", RUN, "--yes", code=4)
     assert cli.offset("new") == 7
     assert "second u-0: the committed offset is no longer the one that" in cli.fails(*MIGRATE, code=2)
@@ -216,14 +216,14 @@ def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, mon
     """If a consumer of the new group commits during `rollback`, its offset is not deleted, and the exit code is 4."""
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION])
-    alter = cli.cluster.alter_offsets
+    alter = cli.cluster.alter
 
     def alter_and_commit(group, offsets):
         answers = alter(group, offsets)
         cli.cluster.commit("new", PARTITION, 8)
         return answers
 
-    monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_commit)
+    monkeypatch.setattr(cli.cluster, "alter", alter_and_commit)
     done = cli("rollback", RUN, "--yes", code=4)
     assert "committed 8 during the rollback: stop the group's consumers" in done.stdout
     assert (cli.offset("new"), cli.offset("old")) == (8, 5)
@@ -300,16 +300,14 @@ def test_a_repeated_migrate_looks_at_the_group_that_the_first_could_not_watch(cl
     It ends with exit code 4 until it gets an answer.
     """
     with monkeypatch.context() as patched:
-        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "description", silent))
         patched.setattr(cutover, "SystemClock", lambda: clock)
         error = cli.fails(*MIGRATE, "--guard", "5s", code=4)
     assert "group 'old' could not be watched after the write: no answer: run the same command again" in error
     cli.cluster.commit("new", PARTITION, 7)
-    described = cli.cluster.describe_group
+    described = cli.cluster.description
     with monkeypatch.context() as patched:
-        patched.setattr(
-            cli.cluster, "describe_group", lambda group: silent(group) if group == "old" else described(group)
-        )
+        patched.setattr(cli.cluster, "description", lambda group: silent(group) if group == "old" else described(group))
         error = cli.fails(*MIGRATE, code=4)
     assert "started since: group new; group 'old' could not be watched" in error
     assert error.endswith("run the same command again, which looks at the group; nothing was written")
@@ -324,7 +322,7 @@ def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(c
     """
     cli(*MIGRATE)
     with monkeypatch.context() as patched:
-        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "description", silent))
         patched.setattr(ways_back, "SystemClock", lambda: clock)
         error = cli.fails("rollback", RUN, "--yes", code=4)
         assert "group 'new' could not be watched after the write: no answer: run the same command again" in error
@@ -411,7 +409,7 @@ def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
     cli.cluster.commit("new", PARTITION, 8)
     assert "not stopped" in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
     assert cli.offset("old") == 5
-    clock = FakeClock(lambda: cli.cluster.leave("old", "lives-on") if cli.cluster.describe_group("old").members else 0)
+    clock = FakeClock(lambda: cli.cluster.leave("old", "lives-on") if cli.cluster.description("old").members else 0)
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     done = cli("hand-back", RUN, "--yes", "--wait", "60s")
     assert cli.offset("old") == 8
@@ -482,7 +480,7 @@ def expiring(cli: Connected, monkeypatch):
     """Delete the source group while `migrate` waits for ``--settle``, as if the group had expired."""
 
     def expire() -> None:
-        if cli.cluster.describe_group("old").exists:
+        if cli.cluster.description("old").exists:
             cli.cluster.delete_group("old")
 
     clock = FakeClock(expire)

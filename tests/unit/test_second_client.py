@@ -17,6 +17,7 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import second_client, second_client_process
 from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.processes import children_of, gone
@@ -58,7 +59,7 @@ def test_a_child_without_an_answer_is_replaced_once(children):
     This function reads without librdkafka's admin client, which may crash.
     """
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
-    found = second_client.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
+    found = read_committed(second_client.SecondClient(CONFIG), {"g": ASKED})["g"][ASKED[0]]
     assert found is not None
     assert found.offset == 7
     assert len(children.ended) == 1
@@ -73,9 +74,9 @@ def test_a_second_child_without_an_answer_is_ended(children):
     children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
     asked = second_client.SecondClient(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
-        asked.committed("a", ASKED)
+        read_committed(asked, {"a": ASKED})
     assert len(children.ended) == 2
-    found = asked.committed("b", ASKED)[ASKED[0]]
+    found = read_committed(asked, {"b": ASKED})["b"][ASKED[0]]
     assert found is not None
     assert found.offset == 9
 
@@ -84,13 +85,13 @@ def test_an_error_of_the_child_is_raised_with_its_text(children):
     """If librdkafka reports an error in the child process, the error is raised with librdkafka's text."""
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
-        second_client.SecondClient(CONFIG).committed("g", ASKED)
+        read_committed(second_client.SecondClient(CONFIG), {"g": ASKED})
 
 
 def test_an_error_of_one_group_does_not_affect_the_others(children):
     """If the offsets of one group can't be read, its value is the error. The other groups still get their offsets."""
     children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
-    found = second_client.SecondClient(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
+    found = second_client.SecondClient(CONFIG).committed({"a": ASKED, "b": ASKED})
     assert "broken pipe" in str(found["a"])
     assert isinstance(found["b"], Mapping)
     of_b = found["b"][ASKED[0]]
@@ -108,7 +109,7 @@ def test_a_closed_client_starts_no_child_again(children, monkeypatch):
     started: list[Child] = []
     monkeypatch.setattr(children, "__init__", lambda child, _: started.append(child))
     with pytest.raises(ClusterUnavailable):
-        asked.committed("g", ASKED)
+        read_committed(asked, {"g": ASKED})
     asked.start()
     assert started == children.ended
     assert len(started) == 1
@@ -120,7 +121,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 second_client = SecondClient(ClientConfig(bootstrap_servers=sys.argv[1], timeout=600))
-second_client.committed("g", [TopicPartition("t", 0)])
+second_client.committed({"g": [TopicPartition("t", 0)]})
 """
 
 

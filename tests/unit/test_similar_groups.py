@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable, GroupNotFound
-from migrate_groups.migration.reading.similar import similar_groups_named
+from migrate_groups.migration.reading.hints import similar_groups_named
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock

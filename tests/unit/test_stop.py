@@ -18,7 +18,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 class Forgetful(InMemoryCluster):
     """A cluster that reports the group as Dead, as a new coordinator may.
 
-    forgets: the calls of `describe_group`, counted from 0, that report the group as Dead.
+    forgets: the descriptions of a group, counted from 0, that report the group as Dead.
     """
 
     def __init__(self, forgets: range) -> None:
@@ -28,11 +28,11 @@ class Forgetful(InMemoryCluster):
         self.join("big", MEMBER)
         self._forgets, self._looks = forgets, 0
 
-    def describe_group(self, group: str) -> GroupDescription:
+    def description(self, group: str) -> GroupDescription:
         self._looks += 1
         if self._looks - 1 in self._forgets:
             return GroupDescription(group=group, state="Dead", group_type="")
-        return super().describe_group(group)
+        return super().description(group)
 
 
 def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
@@ -54,7 +54,7 @@ def test_the_stop_is_said_before_the_settle_time():
     cluster.create_topic("t", 1)
     cluster.commit("big", TopicPartition("t", 0), 5)
     cluster.join("big", MEMBER)
-    clock = FakeClock(lambda: cluster.leave("big", "m") if cluster.describe_group("big").members else None)
+    clock = FakeClock(lambda: cluster.leave("big", "m") if cluster.description("big").members else None)
     how = Wait(wait=60, settle=90, said=lambda line: said.append((clock.slept, line)))
     prove_stopped(cluster, ["big"], clock, how)
     prove_stopped(cluster, ["big"], FakeClock(), how, topics=["t"])
@@ -88,14 +88,13 @@ class Transacting(InMemoryCluster):
         self.commit("big", TopicPartition("t", 0), 5)
         self._left = questions
 
-    def all_committed(self, group):
-        return dict.fromkeys(super().all_committed(group))
-
-    def committed(self, group, partitions):
+    def fetched(self, group, partitions, *, wait):
+        if not wait:
+            return dict.fromkeys(self.offsets(group))
         self._left -= 1
         if self._left >= 0:
             raise PendingCommits("a commit is pending; wait")
-        return super().committed(group, partitions)
+        return super().fetched(group, partitions, wait=wait)
 
 
 def test_a_pending_commit_is_waited_for():

@@ -54,8 +54,8 @@ def test_every_target_group_starts_at_the_translated_offset(move):
     move.copy(20, 50)
     move.migrate()
     assert move.there("a") == move.there("b") == {0: 50, 1: 10}
-    assert move.target.committed("a", [THERE])[THERE].metadata == "mine"
-    assert move.source.describe_group("a").exists is False
+    assert move.target.offsets("a").get(THERE).metadata == "mine"
+    assert move.source.description("a").exists is False
 
 
 def test_the_source_group_may_have_moved_on_while_offsets_were_translated(move):

@@ -20,6 +20,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import private, request_log, second_client
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.log import list_offsets
+from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 
 CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
@@ -136,7 +137,7 @@ def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
     """With ``-v`` a request to the second client is logged, even if the second client's process has died."""
     monkeypatch.setattr(second_client, "Child", Child)
     with shown_logs(1), pytest.raises(ClusterUnavailable):
-        second_client.SecondClient(CONFIG).committed("g", THREE)
+        read_committed(second_client.SecondClient(CONFIG), {"g": THREE})
     assert "s  OffsetFetch g: 3 partitions from the second client: failed: the second client" in capsys.readouterr().err
 
 
@@ -147,7 +148,7 @@ def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
     monkeypatch.setattr(second_client, "Child", Child)
     monkeypatch.setattr(Child, "answer", lambda _, question, timeout: asked.append(question.decode()))
     with shown_logs(verbose), pytest.raises(ClusterUnavailable):
-        second_client.SecondClient(CONFIG).committed("g", THREE)
+        read_committed(second_client.SecondClient(CONFIG), {"g": THREE})
     assert ['"debug":"broker,protocol,security"' in each for each in asked] == [debug, debug]
 
 

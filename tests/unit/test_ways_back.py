@@ -40,7 +40,7 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     for partition in PARTITIONS:
         made.produce(partition.topic, partition.partition, 10)
     for group, offsets in groups.items():
-        made.alter_offsets(group, offsets)
+        made.alter(group, offsets)
     return made
 
 
@@ -70,15 +70,15 @@ def test_rollback_undoes_apply(old, new):
     A second rollback changes nothing.
     """
     made = cluster(old=old, new=new)
-    before = made.committed("new", PARTITIONS)
+    before = made.offsets("new")
     receipt = migrate(made)
-    assert {tp: made.committed("new", PARTITIONS)[tp] for tp in old} == old
+    assert {tp: made.offsets("new")[tp] for tp in old} == old
     if receipt.wrote_nothing:
         with pytest.raises(Refused, match="nothing to roll back"):
             plan_rollback(made, Receipt((receipt,)))
         return
     carry_out(made, plan_rollback(made, Receipt((receipt,))))
-    assert made.committed("new", PARTITIONS) == before
+    assert made.offsets("new") == before
     assert plan_rollback(made, Receipt((receipt,))).to_write() == ()
 
 
@@ -94,7 +94,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
     for partition in old:
         made.commit("new", partition, max(old[partition].offset, done[partition.partition]))
     carry_out(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
-    for partition, committed in made.committed("old", PARTITIONS).items():
+    for partition, committed in ((each, made.offsets("old").get(each)) for each in PARTITIONS):
         if partition in old:
             assert committed is not None
             assert committed.offset == max(old[partition].offset, done[partition.partition])
@@ -111,7 +111,7 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
     receipt = migrate(made)
     made.commit("old", TopicPartition("other", 0), 0)
     carry_out(made, delete_source_offsets(made, Receipt((receipt,))))
-    assert {each.topic for each in made.all_committed("old")} == {"other"}
+    assert {each.topic for each in made.offsets("old")} == {"other"}
 
 
 def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
@@ -128,7 +128,7 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     again = make_plan(made, named, OVERWRITE)
     assert again.intent == plan.intent
     writes = []
-    monkeypatch.setattr(made, "alter_offsets", lambda *arguments: writes.append(arguments))
+    monkeypatch.setattr(made, "alter", lambda *arguments: writes.append(arguments))
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
     (entry,) = write(made, made, execution, states.append).changes
     assert entry.before is not None
@@ -145,7 +145,7 @@ def test_a_resumed_run_that_writes_the_offset_from_before_again_has_written_it()
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=8)}, new={PARTITIONS[0]: before})
     states: list[Execution] = []
     write(made, made, Execution.of(planned(made), FakeClock().now()), states.append)
-    made.alter_offsets("old", {PARTITIONS[0]: before})
+    made.alter("old", {PARTITIONS[0]: before})
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, planned(made), FakeClock().now())
     execution = write(made, made, execution, states.append)
     assert [(each.outcome, each.before, each.after) for each in execution.changes] == [
@@ -192,7 +192,7 @@ def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target
     """
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=8)})
     receipt = migrate(made)
-    made.alter_offsets("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
+    made.alter("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
     (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
     assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)
 

@@ -70,7 +70,7 @@ class Moved(Move):
 
     def here(self) -> dict[int, int]:
         """Return the source group's committed offsets on the source cluster, by partition number."""
-        found = self.source.all_committed("g")
+        found = self.source.offsets("g")
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}
 
     def receipt(self) -> Receipt:
@@ -110,7 +110,7 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
         (("g", "orders", 1), "confirmed"),
     ]
     assert (done.cluster_id, done.topic_ids) == ("source", {})
-    assert [*moved.source.all_committed("g")] == [TopicPartition("kept", 0)]
+    assert [*moved.source.offsets("g")] == [TopicPartition("kept", 0)]
     assert all(moved.there(group) == {0: 35, 1: 10} for group in groups)
     assert moved.states() == {State.CLEANED}
     assert moved.delete() is None

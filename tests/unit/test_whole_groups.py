@@ -63,7 +63,7 @@ class Groups(CliHere):
             self.source.commit(group, ORDERS, offset)
 
     def there(self, group: str) -> int | None:
-        found = self.target.committed(group, [ORDERS])[ORDERS]
+        found = self.target.offsets(group).get(ORDERS)
         return None if found is None else found.offset
 
     def rows(self, out: str) -> dict[str, list[str]]:
@@ -370,7 +370,7 @@ def test_an_interrupt_after_the_last_group_says_what_is_done(cli, monkeypatch):
     """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
-    written = cli.target.alter_offsets
+    written = cli.target.alter
 
     @contextmanager
     def closing(_):
@@ -382,7 +382,7 @@ def test_an_interrupt_after_the_last_group_says_what_is_done(cli, monkeypatch):
             return dict.fromkeys(offsets, WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE"))
         return written(group, offsets)
 
-    monkeypatch.setattr(cli.target, "alter_offsets", alter)
+    monkeypatch.setattr(cli.target, "alter", alter)
     monkeypatch.setattr(Connection, "open_writer", closing)
     status, _, err = cli.outcome(*MOVE)
     assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: billing; incomplete: stock")

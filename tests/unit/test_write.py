@@ -62,7 +62,7 @@ def test_a_clean_write_is_confirmed_by_both_clients():
     receipt, _ = run(made)
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
     assert receipt.remarks == receipt.moved == ()
-    assert made.committed("new", [FIRST, SECOND]) == made.committed("old", [FIRST, SECOND])
+    assert made.offsets("new") == made.offsets("old")
 
 
 def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
@@ -88,11 +88,11 @@ class InterruptedLater(InMemoryCluster):
 
     asked = 0
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         self.asked += 1
         if self.asked == 2:
             raise KeyboardInterrupt
-        return super().alter_offsets(group, offsets)
+        return super().alter(group, offsets)
 
 
 @pytest.fixture
@@ -138,11 +138,11 @@ class TimesOutOnce(InMemoryCluster):
 
     asked = 0
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         self.asked += 1
         if self.asked == 1:
             return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
-        return super().alter_offsets(group, offsets)
+        return super().alter(group, offsets)
 
 
 class AppliedWithoutAnswer(InMemoryCluster):
@@ -150,26 +150,26 @@ class AppliedWithoutAnswer(InMemoryCluster):
 
     asked = 0
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         self.asked += 1
-        super().alter_offsets(group, offsets)
+        super().alter(group, offsets)
         return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
 
 
 class LosesWrites(InMemoryCluster):
     """A cluster that acknowledges every write, and applies none."""
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         return dict.fromkeys(offsets, WriteAnswer(answer=Answer.WRITTEN))
 
 
 class RefusesSecond(InMemoryCluster):
     """A cluster that refuses to write the offset of partition 1."""
 
-    def alter_offsets(self, group, offsets):
+    def alter(self, group, offsets):
         taken = {partition: offset for partition, offset in offsets.items() if partition != SECOND}
         refused = WriteAnswer(answer=Answer.REFUSED, error="TOPIC_AUTHORIZATION_FAILED")
-        return {**super().alter_offsets(group, taken), SECOND: refused}
+        return {**super().alter(group, taken), SECOND: refused}
 
 
 def test_a_write_without_an_answer_is_read_back_and_retried_once():
@@ -212,7 +212,7 @@ class SecondClient:
     def __init__(self, answer):
         self._answer = answer
 
-    def committed_by_group(self, wanted):
+    def committed(self, wanted):
         if isinstance(self._answer, Exception):
             raise self._answer
         return {group: dict.fromkeys(partitions, self._answer) for group, partitions in wanted.items()}
@@ -235,11 +235,11 @@ class FirstReadsBefore:
     def __init__(self, made):
         self._made, self.readings = made, 0
 
-    def committed_by_group(self, wanted):
+    def committed(self, wanted):
         self.readings += 1
         if self.readings == 1:
             return {group: dict.fromkeys(partitions) for group, partitions in wanted.items()}
-        return self._made.committed_by_group(wanted)
+        return self._made.committed(wanted)
 
 
 def test_a_second_reading_that_began_before_the_write_was_applied_is_repeated():
@@ -404,7 +404,7 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
 class CannotDescribe(InMemoryCluster):
     """A cluster that can't describe any group."""
 
-    def describe_group(self, group):
+    def description(self, group):
         raise ClusterUnavailable("no coordinator")
 
 
@@ -429,8 +429,8 @@ class Rebalancing(InMemoryCluster):
 
     rebalances = True
 
-    def describe_group(self, group):
-        found = super().describe_group(group)
+    def description(self, group):
+        found = super().description(group)
         return replace(found, state="PreparingRebalance") if group == "old" and self.rebalances else found
 
 
@@ -493,10 +493,10 @@ def test_thousands_of_partitions_are_written_in_requests_that_fit():
     sizes = []
 
     class Counting(InMemoryCluster):
-        def alter_offsets(self, group, offsets):
+        def alter(self, group, offsets):
             metadata = sum(len(each.metadata.encode()) for each in offsets.values())
             sizes.append(sum(len(group.encode()) + len(tp.topic) + 44 for tp in offsets) + metadata)
-            return super().alter_offsets(group, offsets)
+            return super().alter(group, offsets)
 
     made = Counting()
     for topic in ("t" * 249, "u"):

@@ -21,7 +21,7 @@ from migrate_groups.text import counted, did_you_mean, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.audited_logs import LogSide
-    from migrate_groups.migration.reading.landing import Landing
+    from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.planning.execution import Execution
     from migrate_groups.spark.offsets_topic.audit_result import Audit
 
@@ -80,10 +80,10 @@ def audit(
     sides = audited_logs.log_sides(run_dir, execution, checkpoints, (connection, written_to))
     with _folder(log) as folder:
         folders = audited_logs.log_folders(folder, sides)
-        landed = [audited_logs.land_side(side, path) for side, path in zip(sides, folders, strict=True)]
+        copied = [audited_logs.copy_side(side, path) for side, path in zip(sides, folders, strict=True)]
         # Read after the logs: a topic that has its old id now had it when each of their commits was made.
         now = audited_logs.current_topic_ids(written_to, {change.topic for change in execution.changes})
-        found = _prove(_handed_over(execution, now), sides, landed, vouched)
+        found = _prove(_handed_over(execution, now), sides, copied, vouched)
     from migrate_groups.show import audit as shown
 
     show_as(output_format, shown.result(found))
@@ -119,20 +119,20 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _prove(
-    handed_over: list[tuple[object, ...]], sides: list[LogSide], landed: list[Landing], vouched: frozenset[str]
+    handed_over: list[tuple[object, ...]], sides: list[LogSide], copied: list[CopiedLog], vouched: frozenset[str]
 ) -> Audit:
     """Return the verdicts of ``audit`` on the commits of source and target groups since the hand-over. Uses Spark.
 
-    handed_over: the result of `_handed_over`. sides, landed: for each cluster, the groups to judge, and the copied log
+    handed_over: the result of `_handed_over`. sides, copied: for each cluster, the groups to judge, and the copied log
     of ``__consumer_offsets``. vouched: the groups that ``--without-membership`` names.
     """
-    with spark_here(sum(each.offsets for each in landed)) as spark:
+    with spark_here(sum(each.offsets for each in copied)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
-        from migrate_groups.spark.offsets_topic.offsets_log import landed_log
+        from migrate_groups.spark.offsets_topic.offsets_log import copied_log
 
         logs = [
-            Log(landed_log(spark, str(each.log.folder)), side.groups, each.ranges)
-            for side, each in zip(sides, landed, strict=True)
+            Log(copied_log(spark, str(each.folder)), side.groups, each.ranges)
+            for side, each in zip(sides, copied, strict=True)
         ]
         return run_audit(spark, handed_over, *logs, without_membership=vouched)
 

@@ -13,7 +13,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, save_table, show_as, talk, warn_of_hidden_topics
 from migrate_groups.cli.json_output import check_stdout_is_free
-from migrate_groups.cli.landing import new_folder
+from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted

@@ -10,7 +10,8 @@ import typer
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.landing import lag_over_time, land_log, new_folder
+from migrate_groups.cli.log_with_ends import copy_with_ends, lag_over_time
+from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.snapshots.times import parse_span
 
@@ -54,9 +55,9 @@ def history(
 
     with new_folder(output) as complete:
         with connection.open_offsets_topic() as opened:
-            landed = land_log(opened, wanted, log)
-        with spark_here(landed.landing.offsets) as spark, connection.open_reader() as reader:
-            found = lag_over_time(spark, reader, landed, groups=wanted, every=step, out=output / _TABLE)
+            copied = copy_with_ends(opened, wanted, log)
+        with spark_here(copied.log.offsets) as spark, connection.open_reader() as reader:
+            found = lag_over_time(spark, reader, copied, groups=wanted, every=step, out=output / _TABLE)
         complete(_TABLE)
         write_whole(output / _PAGE, lambda file: file.write(shown.page(found).encode()))
     show_as(output_format, shown.result(found))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +41,8 @@ class CopiedLog:
     """The records of one cluster's ``__consumer_offsets`` that have been copied to files in a folder.
 
     starts: by partition number, the offset from which on records are copied. ends: by partition number, the first
-    offset that is not copied yet. files: the number of files in the folder.
+    offset that is not copied yet. files: the number of files in the folder. held_back: for the partitions that have
+    just been copied up to the log end, the number of offsets that can't be read because of an open transaction.
     """
 
     folder: Path
@@ -49,6 +50,18 @@ class CopiedLog:
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     files: int = 0
+    held_back: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def ranges(self) -> list[tuple[int, int, int, int]]:
+        """For each partition of ``held_back``: its number, its start, its end, and the offsets that are held back."""
+        # Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
+        return [(number, self.starts[number], self.ends[number], held) for number, held in self.held_back.items()]
+
+    @property
+    def offsets(self) -> int:
+        """The number of copied offsets in the partitions of ``held_back``. The number of records may be lower."""
+        return sum(end - start for _, start, end, _ in self.ranges)
 
     @staticmethod
     @contextmanager

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import Refused, raise_first
+from migrate_groups.errors import Refused
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import copies, find_positions
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.similar import similar_groups_named
-from migrate_groups.migration.reading.take import existing
+from migrate_groups.migration.reading.hints import similar_groups_named
+from migrate_groups.migration.reading.requests import describe_groups, existing, read_all_committed
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.translation import PENDING, TranslatedOffset
@@ -94,7 +94,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
     mirror.check()
     source, target = mirror.source, mirror.target
     committed = _committed(source.groups, groups)
-    there = raise_first(target.groups.all_committed_by_group(groups))
+    there = read_all_committed(target.groups, groups)
     topics = target.groups.describe_topics(None)
     copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
     offsets = {
@@ -125,10 +125,10 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
 def _committed(
     source: GroupReader, groups: Sequence[str]
 ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]:
-    committed = raise_first(source.all_committed_by_group(groups))
+    committed = read_all_committed(source, groups)
     if missing := [group for group in groups if not committed[group]]:
         with similar_groups_named(source):
-            for description in source.describe_groups(missing).values():
+            for description in describe_groups(source, missing).values():
                 existing(description)
         seen = f"no committed offset on the source, on a topic that {source.principal} may describe"
         raise Refused(f"{named('group', missing)}: {seen}: leave it out")

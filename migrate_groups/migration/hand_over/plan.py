@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
-from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts, survey
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.planning.change import Change
@@ -33,7 +32,7 @@ def plan_hand_over(
         return plan_move(clusters, known, reading, wanted, is_stopped=earlier is not None)
     reader = clusters.target
     about_cluster = earlier.facts if earlier and earlier.facts else read_cluster_facts(reader, wanted)
-    now = survey(for_one_phase(reader), wanted, about_cluster, reading)
+    now = survey(reader, wanted, about_cluster, reading)
     facts = HandOverFacts(survey=now, options=known.options, receipt=known.receipt, decided=wanted)
     plan = planned(Scope.HAND_OVER, facts.decided_by(now))
     return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=about_cluster)

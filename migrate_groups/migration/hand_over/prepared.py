@@ -11,7 +11,8 @@ from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.hand_over.plan import plan_hand_over
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
@@ -122,7 +123,7 @@ def prepare(
     # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
     expired = frozenset(topic for each in patterns for topic in each.matching(known))
     topics = TopicsToRead(also=expired, stay=spec.stay)
-    if baseline is not None and not reader.describe_group(spec.source).exists:
+    if baseline is not None and not describe_group(reader, spec.source).exists:
         last = LastCommitted.of_baseline(baseline)
         last.refuse_unless_restorable(spec.source, options)
         topics = replace(topics, also=expired | {partition.topic for partition in last.committed})
@@ -139,14 +140,13 @@ def prepare(
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
     barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
     group = Resource(ResourceType.GROUP, spec.source)
+    kept = reading.observed.topics.keys() - {each.topic for each in wanted}
     live = LiveSource(
         group=reading.observed.description,
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
         is_held=hold,
-        kept=reading.observed.topics.keys() - {each.topic for each in wanted}
-        if spec.stay and not clusters.elsewhere
-        else None,
+        kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
     plan = planned.plan.with_checks((*source_barrier.checks, *barrier.checks, *judge(Scope.LIVE_SOURCE, live)))

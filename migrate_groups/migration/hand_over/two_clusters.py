@@ -11,9 +11,9 @@ from migrate_groups.migration.across.translate import copies, translate
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.migration.reading.take import Reading, read_committed
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Origin
@@ -41,7 +41,7 @@ def plan_move(
     mirror, target = clusters.mirror, clusters.target
     assert mirror is not None  # noqa: S101  for mypy
     options, receipt = known.options, known.receipt
-    here = survey(for_one_phase(clusters.source), wanted, None, reading, has_targets=False)
+    here = survey(clusters.source, wanted, None, reading, has_targets=False)
     started = starts(wanted, here, options)
     offsets = {
         each.topic_partition: (each.after.offset, each.committed.offset if each.committed else None)
@@ -53,7 +53,7 @@ def plan_move(
         translation = _with_lag(mirror, translation)
     here = _read_again(clusters.source, here, offsets)
     moved = _in_copies(mirror, target, started, translation, options)
-    there = survey(for_one_phase(target), moved)
+    there = survey(target, moved)
     of_source = HandOverFacts(
         survey=here,
         options=options,
@@ -126,4 +126,4 @@ def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[Topic
     # Topics that the group keeps are not read again, because transactional commits on them may be pending.
     now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
     committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}
-    return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=committed)
+    return replace(facts, groups=describe_groups(reader, [*facts.groups]), committed=committed)

@@ -15,6 +15,14 @@ from migrate_groups.errors import (
     raise_first,
 )
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import (
+    describe_groups,
+    existing,
+    existing_group,
+    not_empty,
+    own_topics_of,
+    read_all_committed,
+)
 from migrate_groups.migration.reading.status import (
     GroupFacts,
     GroupStatus,
@@ -22,14 +30,7 @@ from migrate_groups.migration.reading.status import (
     partitions_of,
     statuses,
 )
-from migrate_groups.migration.reading.take import (
-    existing,
-    existing_group,
-    not_empty,
-    own_topics_of,
-)
 from migrate_groups.model.groups import STATES, GroupDescription, GroupListing
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.selection import TopicPattern
@@ -59,14 +60,14 @@ def list_groups(
     visible = reader.describe_topics(named_topics).keys()
     every = _listed(reader, names)
     listed = {each.group: each for each in every if not wanted or each.state in (*wanted, "Unknown")}
-    described, undescribed = _answers(reader.described_by_group(listed))
+    described, undescribed = _answers(reader.describe_groups(listed))
     groups = {
         group: described.get(group) or each.description
         for group, each in listed.items()
         if group in undescribed or described[group].exists
     }
     groups = {group: each for group, each in groups.items() if not wanted or each.state in wanted}
-    committed, unread = _answers(reader.all_committed_by_group(_committing(groups)))
+    committed, unread = _answers(reader.committed(dict.fromkeys(_committing(groups)), wait=False))
     own = {group: _matching(topics, own_topics_of(committed.get(group, {}), each)) for group, each in groups.items()}
     if nowhere := named_topics - visible - _all(own):
         raise InvalidInput(f"topic {some(nowhere)} does not exist, and no group is subscribed to it")
@@ -85,8 +86,8 @@ def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` if a member's metadata is not in Kafka's consumer
     protocol; `NotAuthorized` if the client's principal may not describe a group or a topic of it; `ClusterUnavailable`.
     """
-    found = {group: existing(each) for group, each in reader.describe_groups([*map(not_empty, groups)]).items()}
-    everywhere = raise_first(reader.all_committed_by_group(_committing(found)))
+    found = {group: existing(each) for group, each in describe_groups(reader, [*map(not_empty, groups)]).items()}
+    everywhere = read_all_committed(reader, _committing(found))
     own = {group: own_topics_of(everywhere.get(group, {}), each) for group, each in found.items()}
     topics = reader.describe_topics(_all(own))
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
@@ -95,24 +96,13 @@ def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[
         group: [each for each in partitions_of(topics, own[group]) if commits.get(each) is None]
         for group, commits in everywhere.items()
     }
-    rest = raise_first(reader.committed_now({group: each for group, each in unknown.items() if each}))
+    rest = raise_first(reader.committed(unknown, wait=False))
     committed = {
-        group: _known_or_pending(commits, unknown[group], rest.get(group, {})) for group, commits in everywhere.items()
+        group: {**{partition: known for partition, known in commits.items() if known is not None}, **rest[group]}
+        for group, commits in everywhere.items()
     }
     facts = GroupFacts(groups=found, committed=committed, topics=topics, hidden=frozenset(), undescribed={}, unread={})
     return statuses(reader, clock, facts, own)
-
-
-def _known_or_pending(
-    commits: CommittedOffsets, unknown: Collection[TopicPartition], read: CommittedOffsets
-) -> CommittedOffsets:
-    """Return a group's committed offsets, and None for each partition with a pending transactional commit.
-
-    unknown: partitions without an offset in ``commits``, which were then requested by name. read: the answer to this
-    request; it lacks partitions with a pending commit.
-    """
-    known = {partition: each for partition, each in {**commits, **read}.items() if each is not None}
-    return {**known, **{partition: None for partition in unknown if partition not in read}}
 
 
 def _states(given: Collection[str]) -> frozenset[str]:

@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import Reading, read_committed
+from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.requests import describe_groups, read_committed
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -92,6 +94,7 @@ def survey(
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
+    reader = for_one_phase(reader)
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted, has_targets=has_targets)
     looks = {reading.observed.description.group: reading.observed} if reading else {}
@@ -99,7 +102,7 @@ def survey(
     involved = {each.group for each in wanted} if has_targets else set()
     involved |= {each.source_group for each in wanted if each.source_group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
-    groups |= reader.describe_groups(sorted(involved - groups.keys()))
+    groups |= describe_groups(reader, sorted(involved - groups.keys()))
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +9,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
-from migrate_groups.migration.ports import GroupReader, OffsetsReader
+from migrate_groups.errors import Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.progress_callbacks import Working, in_silence
+from migrate_groups.migration.reading.requests import (
+    describe_group,
+    describe_groups,
+    existing,
+    existing_group,
+    not_empty,
+    own_topics_of,
+    read_all_committed,
+    read_committed,
+)
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.change import Order
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted
@@ -123,7 +131,7 @@ def take_snapshot(
     starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
     readings: list[Reading] = []
     with working(f"reading {counted(len(names), 'group')}", lambda: (len(readings), len(names))):
-        described = reader.describe_groups(names)
+        described = describe_groups(reader, names)
         cluster_id = reader.cluster_id()
         for group in map(_committing, described.values()):
             look, taken_at = observe(reader, group, frozenset), clock.now()
@@ -149,7 +157,7 @@ def read_group(
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
     """
-    description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
+    description = describe_group(reader, group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, topics.also.union, topics.stay)
     taken_at = clock.now()
     # Under one leader a log end only moves forward. `log_ranges` reads it again if the leader has changed.
@@ -180,7 +188,8 @@ def observe(
     Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out;
     `NotAuthorized`; `ClusterUnavailable`.
     """
-    everywhere = reader.all_committed(description.group)
+    group = description.group
+    everywhere = read_all_committed(reader, [group])[group]
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
     topics = reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
@@ -189,84 +198,9 @@ def observe(
     # On topics that stay, transactional commits may be pending for as long as the group's members run.
     left = {topic for pattern in stay for topic in pattern.matching(topics)}
     unknown = [each for each in partitions if everywhere.get(each) is None and each.topic not in left]
-    known = {**everywhere, **reader.committed(description.group, unknown)}
+    known = {**everywhere, **read_committed(reader, {group: unknown})[group]}
     committed = {each: known.get(each) for each in partitions if each.topic not in left or known.get(each)}
     return ObservedGroup(description=description, topics=topics, committed=committed)
-
-
-def read_committed(
-    reader: OffsetsReader, wanted: Mapping[str, Collection[TopicPartition]]
-) -> Mapping[str, CommittedOffsets]:
-    """Return the committed offsets of each group for its partitions in ``wanted``; None: no committed offset.
-
-    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
-    time-out.
-    """
-    return raise_first(reader.committed_by_group(wanted))
-
-
-def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return the current committed offset for each group, topic and partition in ``orders``; None: no committed offset.
-
-    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
-    time-out.
-    """
-    return {
-        (group, *partition): committed
-        for group, partitions in _by_group(orders).items()
-        for partition, committed in reader.committed(group, partitions).items()
-    }
-
-
-def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str, CommittedOffsets]:
-    """Return the same offsets as `committed_by_order` by group and partition, read in as few requests as possible."""
-    return read_committed(reader, _by_group(orders))
-
-
-def _by_group(orders: Iterable[Order]) -> Mapping[str, Collection[TopicPartition]]:
-    partitions: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
-    for group, topic, number in orders:
-        partitions[group][TopicPartition(topic, number)] = None
-    return partitions
-
-
-def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
-    """Return the topics for which a group has a commit, an assignment or a subscription.
-
-    Raises `NotAuthorized` or `ClusterUnavailable`.
-    """
-    return own_topics_of(reader.all_committed(description.group), description)
-
-
-def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescription) -> frozenset[str]:
-    """Return the topics for which a group has a commit, an assignment or a subscription.
-
-    committed: the partitions for which it has a committed offset.
-    """
-    return frozenset(partition.topic for partition in committed).union(*(each.topics for each in description.members))
-
-
-def existing_group(reader: GroupReader, group: str) -> GroupDescription:
-    """Return the description of a group.
-
-    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` if a member's metadata is not in Kafka's consumer
-    protocol; `NotAuthorized`; `ClusterUnavailable`.
-    """
-    return existing(reader.describe_group(not_empty(group)))
-
-
-def not_empty(group: str) -> str:
-    """Return the name of a group unchanged. Raises `UsageError` if it is empty."""
-    if not group:
-        raise UsageError("a group name is empty: name a group")
-    return group
-
-
-def existing(description: GroupDescription) -> GroupDescription:
-    """Return the description of a group unchanged. Raises `GroupNotFound` if the group does not exist."""
-    if not description.exists:
-        raise GroupNotFound(description.group)
-    return description
 
 
 def _committing(description: GroupDescription) -> GroupDescription:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.reading.take import committed_of
 from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
@@ -75,7 +75,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         facts.survey,
         cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
         committed=committed_of(reader, sources),
-        groups=reader.describe_groups(sorted(topics)),
+        groups=describe_groups(reader, sorted(topics)),
     )
     there = elsewhere or reader
     refused = _refused(there, facts.receipt)
@@ -84,7 +84,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         facts,
         survey=survey,
         targets=replace(
-            facts.targets, committed=committed_of(there, orders), groups=there.describe_groups(sorted(targets))
+            facts.targets, committed=committed_of(there, orders), groups=describe_groups(there, sorted(targets))
         ),
         options=options_of_write(facts.options, topics),
         changes=sorted_changes(_deletion(source, survey.now(order)) for order, source in sources.items()),

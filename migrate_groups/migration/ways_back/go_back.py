@@ -17,6 +17,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
@@ -138,7 +139,7 @@ def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, else
 
 def _wait_for_both(reader: GroupReader, shown: Plan, clock: Clock, events: Events, wait: float) -> None:
     new = sorted({change.source_group for change in shown.changes if change.source_group})
-    described = reader.describe_groups(sorted({change.group for change in shown.changes}))
+    described = describe_groups(reader, sorted({change.group for change in shown.changes}))
     old = [group for group, each in described.items() if each.exists]
     seconds = shown.options.settle
     most = span_in_words(timedelta(seconds=wait))

@@ -11,8 +11,9 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
-from migrate_groups.migration.reading.take import committed_of, take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
@@ -179,5 +180,5 @@ def _with_refused(
     return replace(
         known,
         committed={**known.committed, **{group: {**known.committed.get(group, {}), **now[group]} for group in now}},
-        groups={**known.groups, **reader.describe_groups(sorted(others))},
+        groups={**known.groups, **describe_groups(reader, sorted(others))},
     )

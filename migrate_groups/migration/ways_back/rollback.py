@@ -9,8 +9,8 @@ from msgspec import structs
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.reading.take import committed_of
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
@@ -85,7 +85,7 @@ def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change])
     # Otherwise no group would have a committed offset for the partition after the rollback.
     restored = [change for order, change in stopped.items() if survey.now(order) is None]
     groups = {group for group, *_ in states} | {change.group for change in restored}
-    groups_now = reader.describe_groups(sorted(groups))
+    groups_now = describe_groups(reader, sorted(groups))
     others = [*undone, *stopped.values()]
     bounds, unread_logs = _log_ranges(reader, _partitions(restored), _partitions(others))
     return replace(

@@ -1,4 +1,7 @@
-"""The Spark job behind ``advise --log``, which measures what sharing a consumer group costs each application."""
+"""The Spark job behind ``advise --log``, which measures what sharing a consumer group costs each application.
+
+An application is the members of a group that share topics (`migrate_groups.applications`).
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,32 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StringType
 
 from migrate_groups.errors import Undetermined
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
-from migrate_groups.spark.offsets_topic.audit_job import plain_rows
-from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
-from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
-from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+from migrate_groups.spark.offsets_topic.evidence import evidence, missing_offsets
+from migrate_groups.spark.offsets_topic.group_records import group_records, owners
 from migrate_groups.spark.offsets_topic.load import keeps_up, of_members
-from migrate_groups.spark.offsets_topic.offsets_log import landed_log
-from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, overload
-from migrate_groups.spark.offsets_topic.ownership import owners
+from migrate_groups.spark.offsets_topic.offsets_log import (
+    OFFSET_COMMIT,
+    CopiedFiles,
+    copied_log,
+    decode,
+    in_place,
+    of_kinds,
+)
+from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, consumers, generations, overload
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.snapshots import written_path
-
-
-class Span(NamedTuple):
-    """A period, from ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
-
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 class Measured(NamedTuple):
     """What it costs each application of a group that other applications are in the same group.
 
-    An application is the members of a group that consume the same topics. table: one row for each application (columns:
-    `SharedCost`). applications: at most `MAX_ROWS` rows of ``table``, the most important first. found: the tables from
-    which the costs are computed.
+    table: one row for each application (columns: `SharedCost`). applications: at most `MAX_ROWS` rows of ``table``, the
+    most important first. found: the tables from which the costs are computed.
     """
 
     found: Overload
@@ -46,30 +45,39 @@ class Measured(NamedTuple):
     applications: tuple[SharedCost, ...]
 
 
-def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str] | None, span: Span) -> Measured:
+def measure_costs(
+    spark: SparkSession,
+    copied: CopiedFiles,
+    *,
+    groups: Collection[str] | None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Measured:
     """Measure what it costs each application of a group that other applications are in the same group.
 
-    An application is the members of a group that consume the same topics. log: a copy of the log of
-    ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
+    copied: a copy of the log of ``__consumer_offsets``. groups: the group names; None: all. since, until: only records
+    from ``since`` (inclusive) to ``until`` (exclusive); None: no bound.
 
     Raises `Undetermined` if the log has no record of a member of these groups that subscribes to a topic by name.
     """
-    raw = landed_log(spark, log.folder)
+    raw = copied_log(spark, copied.folder)
+    log = decode(raw)
     wanted = F.lit(True) if groups is None else F.col("group").isin(*groups)
-    if span.since is not None:
-        wanted = wanted & (F.col("log_time") >= F.lit(span.since))
-    if span.until is not None:
-        wanted = wanted & (F.col("log_time") < F.lit(span.until))
-    classic = generations(raw).where(wanted).localCheckpoint()
-    new = consumers(raw).where(wanted).localCheckpoint()
+    if since is not None:
+        wanted = wanted & (F.col("log_time") >= F.lit(since))
+    if until is not None:
+        wanted = wanted & (F.col("log_time") < F.lit(until))
+    records = group_records(log).where(wanted).localCheckpoint()
+    classic, new = generations(records), consumers(records)
     # Commits are needed for classic groups only. For KIP-848 groups, `owners` shows when an application stood still.
     of_groups = classic.select("group").distinct()
-    made = commits(raw).where(wanted).join(F.broadcast(of_groups), "group", "left_semi")
-    owned = owners(raw).where(wanted).join(F.broadcast(new.select("group").distinct()), "group", "left_semi")
+    commits = of_kinds(log, OFFSET_COMMIT).where(in_place(wanted & F.col("offset").isNotNull()))
+    commits = commits.join(F.broadcast(of_groups), "group", "left_semi")
+    owned = owners(log).where(wanted).join(F.broadcast(new.select("group").distinct()), "group", "left_semi")
     subscribed = new.where(F.col("topics").isNotNull())
-    found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, made)
+    found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, commits)
     found = Overload(*(each.localCheckpoint() for each in found))
-    missing = _missing(spark, raw, log)
+    missing = missing_offsets(spark, evidence(raw, {}, copied.ranges))
     table = advice(found, classic, new, missing).localCheckpoint()
     rows = _rows(table)
     if not rows:
@@ -113,7 +121,7 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 
 
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
-    """Return the costs of a shared group for each application (members that share topics), one row each.
+    """Return the costs of a shared group for each application, one row each.
 
     Columns: those of `SharedCost`; keeps_up and best_third are null.
 
@@ -179,20 +187,6 @@ def _seconds(rows: Column) -> Column:
     The sum is 0 if there is no such row, and null if ``seconds`` is null in all of them.
     """
     return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
-
-
-def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
-    """Return how many offsets in the copied range of each partition of ``__consumer_offsets`` have no record.
-
-    Columns: log_partition, missing.
-    """
-    sizes = [(number, end - start) for number, start, end, _ in log.ranges]
-    schema = StructType([StructField("log_partition", IntegerType()), StructField("size", LongType())])
-    ranges = local_table(spark, sizes, schema)
-    counted = raw.groupBy("log_partition").agg(F.count("*").alias("records"))
-    joined = ranges.join(counted, "log_partition", "left")
-    missing = F.greatest(F.col("size") - F.coalesce("records", F.lit(0)), F.lit(0))
-    return joined.select("log_partition", missing.cast("bigint").alias("missing"))
 
 
 def _write(table: DataFrame, out: Path, name: str) -> None:

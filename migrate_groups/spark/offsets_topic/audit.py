@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.offsets_topic.chains import KEYS, is_commit, is_group_record
-from migrate_groups.spark.offsets_topic.membership import shows_members
+from migrate_groups.spark.offsets_topic.group_records import shows_members
+from migrate_groups.spark.topic_ids import is_recreated
 
 HANDED_OVER = StructType(
     [
@@ -89,7 +90,7 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
     """Return the records of some groups from a given offset of the log on, and all records that can't be decoded.
 
     log: decoded records. groups: the columns of `GROUPS`. The result has the columns of both tables, and the column
-    shows_members (`membership.shows_members`).
+    shows_members (`group_records.shows_members`).
     """
     # A record that can't be decoded gives no verdict; it only makes the evidence incomplete.
     marked = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
@@ -115,8 +116,9 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_time",
         "offset",
         F.try_subtract("offset", "stopped_at").alias("beyond"),
-        F.coalesce(
-            F.col("topic_id") != F.col("given_id"), F.col("topic_id").isNull() & ~F.col("same_topic"), F.lit(False)
+        # If it is not known whether the topic is another one now, the commit counts as late: the worse verdict.
+        is_recreated(
+            F.col("given_id"), F.col("topic_id"), if_unknown=F.col("topic_id").isNull() & ~F.col("same_topic")
         ).alias("recreated"),
     )
 
@@ -177,16 +179,8 @@ def hand_over(
     - reasons: why commits of a group may be missing from the log.
     - source_reasons: why commits of source groups may be missing, if these are on another cluster.
 
-    Columns:
-
-    - source_group, group, topic, partition.
-    - stopped_at: the source group's offset at the migration. written: the offset that the migration wrote.
-    - old, new: the verdicts on the source group and on the target group.
-    - late_commits: the number of the source group's commits after the migration.
-    - first_own, first_own_time: the target group's first commit, not counting the migration's.
-    - committed: the target group's last committed offset.
-    - commits, rewinds, deletions: their numbers in the target group.
-    - reason: why a verdict is in doubt, or null.
+    Columns: those of `audit_result.Partition`; first_own_time (when the target group made its first commit); commits
+    and deletions (their numbers in the target group).
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import BooleanType, StringType
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import MAX_ROWS, local_table, plain_rows
 from migrate_groups.spark.offsets_topic import audit
 from migrate_groups.spark.offsets_topic.audit_result import (
-    MAX_ROWS,
     Audit,
     AuditedTopic,
     Deletion,
@@ -198,15 +196,6 @@ def _concluded(proof: DataFrame, late: DataFrame | None, log: OfLog, source_log:
         problems=problems,
         undetermined=undetermined,
     )
-
-
-def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
-    """Return the first `MAX_ROWS` rows of a table as named tuples of the class ``kind``, with times in UTC."""
-
-    def value(each: Any) -> Any:
-        return each.astimezone(UTC) if isinstance(each, datetime) else each
-
-    return tuple(kind._make(map(value, row)) for row in table.select(*kind._fields).limit(MAX_ROWS).collect())
 
 
 def _count(rows: list[Row], side: str, verdicts: tuple[str, ...]) -> dict[str, int]:

@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 
-MAX_ROWS = 1000
-"""The largest number of rows in the summary and in each list of partitions, commits, deletions or records."""
-
 
 class AuditedTopic(NamedTuple):
     """The audit's verdicts on one topic of a target group.

@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import LongType
 
-from migrate_groups.spark.offsets_topic.membership import with_members
 from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
 from migrate_groups.spark.reconciliation.snapshots import with_rows
+from migrate_groups.spark.topic_ids import is_recreated
 
 KEYS = ["group", "topic", "partition"]
 
@@ -58,7 +58,36 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     )
     of_group = ("is_target", "without_membership", "kind", "member", "shows_members")
     rows = with_rows(first, counted.select(*_PLACE, *of_group, *_BEFORE, "log_time", *flags))
-    return _summed(_with_own(_with_previous_record(with_members(rows))))
+    return _summed(_with_own(_with_previous_record(_with_members(rows))))
+
+
+def _with_members(rows: DataFrame) -> DataFrame:
+    """Return the rows with two more columns, sorted and distributed by group.
+
+    has_members: whether the group had members at the row's offset of the log. had_members: whether it had any at this
+    offset or before. Both are false before the first record of a member in ``rows``.
+
+    rows: the records of some groups, with the columns log_partition, group, log_offset, kind, member and
+    shows_members.
+    """
+    # A coordinator accepts a commit without membership only while the group has no members, except in a transaction
+    # (docs/kafka-behaviour.md#altering-offsets). It writes a record when members join, and when the last one has left.
+    # Each window below needs the rows of a group together. Otherwise Spark would exchange them for each window.
+    rows = rows.repartition("log_partition", "group")
+    of_record = Window.partitionBy("log_partition", "group", "kind", "member").orderBy("log_offset")
+    until_now = (
+        Window.partitionBy("log_partition", "group")
+        .orderBy("log_offset")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    shown = F.col("shows_members").cast("int")
+    rows = rows.withColumn("_joined", shown - F.coalesce(F.lag(shown).over(of_record), F.lit(0)))
+    return rows.withColumns(
+        {
+            "has_members": F.coalesce(F.sum("_joined").over(until_now) > 0, F.lit(False)),
+            "had_members": F.coalesce(F.max("shows_members").over(until_now), F.lit(False)),
+        }
+    ).drop("_joined")
 
 
 def _with_previous_record(rows: DataFrame) -> DataFrame:
@@ -87,7 +116,9 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
         *(F.coalesce(name, F.lit(False)).alias(name) for name in ("is_commit", "is_deletion")),
         (F.col("has_members") | F.coalesce("without_membership", F.lit(False))).alias("by_consumer"),
         "had_members",
-        _is_of_this_topic().alias("of_this_topic"),
+        (~is_recreated(F.col("given_id"), F.col("topic_id"), if_unknown=~F.coalesce("same_topic", F.lit(False)))).alias(
+            "of_this_topic"  # known to be for the topic that was handed over
+        ),
         recreated.alias("recreated"),
         F.when(~was_recreated, F.col("previous_offset")).alias("in_place"),
         (F.col("previous_tombstone") | was_recreated).alias("was_deleted"),
@@ -104,12 +135,7 @@ def _is_recreated(prefix: str) -> Column:
     # records, and counts as a deletion. So does a commit without an id, if the topic is known to be another one now.
     topic_id, offset = F.col(f"{prefix}topic_id"), F.col(f"{prefix}offset")
     is_nameless = topic_id.isNull() & offset.isNotNull() & ~F.col("same_topic") & ~F.array_contains("ours", offset)
-    return F.coalesce(topic_id != F.col("first_id"), is_nameless, F.lit(False))
-
-
-def _is_of_this_topic() -> Column:
-    """Return, as a boolean column, whether a commit is known to be for the topic that was handed over."""
-    return F.coalesce(F.col("topic_id") == F.col("given_id"), F.lit(False)) | F.coalesce("same_topic", F.lit(False))
+    return is_recreated(F.col("first_id"), topic_id, if_unknown=is_nameless)
 
 
 def _with_own(rows: DataFrame) -> DataFrame:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from migrate_groups.spark.local_rows import local_table
 
 Range = tuple[int, int, int, int]
 """The range of offsets that was copied to files from a partition of the offsets topic: the partition's number, the
@@ -49,6 +51,15 @@ def evidence(raw: DataFrame, malformed: Mapping[int, int], ranges: Iterable[Rang
     return tuple(_of_range(each, counted.get(each[0]), malformed.get(each[0], 0)) for each in sorted(ranges))
 
 
+def missing_offsets(spark: SparkSession, found: Iterable[Evidence]) -> DataFrame:
+    """Return how many offsets of each partition of ``__consumer_offsets`` have no record.
+
+    Columns: log_partition, missing (negative: records were copied twice). found: how complete each partition's copy is.
+    """
+    return local_table(spark, ((each.log_partition, each.missing) for each in found), _MISSING)
+
+
+_MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 _KINDS = {"record": "records", "control": "control", "aborted": "aborted"}
 
 

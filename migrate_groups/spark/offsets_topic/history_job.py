@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic.audit_job import plain_rows
-from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
-from migrate_groups.spark.offsets_topic.evidence import Evidence, Range, evidence
-from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.offsets_topic.members import MEMBERS, members
-from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, in_place, landed_log, of_kinds
+from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
+from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, clients, commits, history
+from migrate_groups.spark.offsets_topic.evidence import Evidence, evidence, missing_offsets
+from migrate_groups.spark.offsets_topic.group_records import group_records
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, CopiedFiles, copied_log, decode, in_place
 from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
@@ -33,21 +30,9 @@ _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem"),
     *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
 )
-_MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 """A function that reads the log end offset of each partition at each moment, and returns the path of a Parquet file."""
-
-
-class LandedFiles(NamedTuple):
-    """A copy of the log of ``__consumer_offsets`` in a folder of Parquet files.
-
-    ranges: the range of offsets that was copied from each partition (`evidence.Range`).
-    """
-
-    folder: str
-    ranges: Sequence[Range]
-    cluster_id: str
 
 
 class GroupHistory(NamedTuple):
@@ -88,7 +73,7 @@ class History:
 
 def run_history(
     spark: SparkSession,
-    log: LandedFiles,
+    copied: CopiedFiles,
     log_ends: LogEnds,
     *,
     groups: Collection[str] | None,
@@ -99,10 +84,10 @@ def run_history(
 ) -> History:
     """Write groups' commits and lag over time as Parquet, and return a summary.
 
-    The table has one row for each group, topic and point in time (columns: `history.history`).
+    The table has one row for each group, topic and point in time (columns: `commits_over_time.history`).
 
     Args:
-        log: the copy of the log of ``__consumer_offsets``.
+        copied: the copy of the log of ``__consumer_offsets``.
         log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
         groups: the groups in the table; None: all but the probe groups of this tool.
         every: the interval between two points in time.
@@ -114,18 +99,19 @@ def run_history(
         Undetermined: the log has no commit of these groups.
         UsageError: there would be more than `MAX_MOMENTS` points in time.
     """
-    raw = landed_log(spark, log.folder)
+    raw = copied_log(spark, copied.folder)
     group = F.col("group")
     of_groups = ~group.startswith(_OWN_GROUPS) if groups is None else group.isin(*groups)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
-    records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
+    log = decode(raw)
+    records = log.select(*_COLUMNS).where(in_place(wanted))
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
     summed = commits(records, every, now).localCheckpoint(eager=False)
     places = summed.groupBy("log_partition", "topic", "partition").agg(
         F.unix_micros(F.min("begun")).alias("earliest"), F.sum("malformed").alias("malformed")
     )
     counted = places.collect()
-    proof = evidence(raw, {row.log_partition: row.malformed for row in counted if row.topic is None}, log.ranges)
+    proof = evidence(raw, {row.log_partition: row.malformed for row in counted if row.topic is None}, copied.ranges)
     made, committed = summed.where(F.col("topic").isNotNull()), [row for row in counted if row.topic is not None]
     if not committed:
         raise Undetermined(
@@ -136,17 +122,16 @@ def run_history(
     asked = _moments(max(earliest, since or earliest), every, now)
     partitions = {(row.topic, row.partition) for row in committed}
     ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
-    who = members(decode(of_kinds(raw, MEMBERS)).where(of_groups))
-    table = history(made, ends, who, asked, log.cluster_id)
+    who = clients(group_records(log, ("client_id", "client_host")).where(of_groups))
+    table = history(made, ends, who, asked, copied.cluster_id)
     table = table.coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
     table.write.parquet(written_path(str(out)))
     table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
-    missing = local_table(spark, ((each.log_partition, each.missing) for each in proof), _MISSING)
-    found = by_group(made, table, missing)
+    found = by_group(made, table, missing_offsets(spark, proof))
     shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
     return History(
         groups=shown,
-        found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
+        found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else found.select("group").distinct().count(),
         first=asked.first,
         last=asked.last,
         timeline=moments(table),
@@ -162,7 +147,3 @@ def _moments(earliest: datetime, every: timedelta, now: datetime) -> Moments:
             "pass a longer --every"
         )
     return asked
-
-
-def _count(found: DataFrame) -> int:
-    return found.select("group").distinct().count()

@@ -1,4 +1,7 @@
-"""Find out how members of a group share the load, and whether they keep up with producers."""
+"""Find out how members of a group share the load, and whether they keep up with producers.
+
+An application is the members of a group that share topics (`migrate_groups.applications`).
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,9 @@ def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def spread(members: DataFrame) -> DataFrame:
-    """Return how the members of each application (members that share topics) shared its load in each generation.
+    """Return how the members of each application shared its load in each generation.
 
-    Columns: group, application, generation, since (when the generation began), members (their number), idle (how many
-    members have no partition), consumed (the records that all members consumed), busiest (the records that the busiest
-    member consumed).
+    Columns: those of ``spread`` in `overload.Overload`.
     """
     return (
         members.groupBy(*_APPLICATION, "log_offset", "generation", F.col("log_time").alias("since"))
@@ -51,7 +52,7 @@ def spread(members: DataFrame) -> DataFrame:
 
 
 def of_members(found: DataFrame) -> DataFrame:
-    """Return how evenly the members of each application (members that share topics) shared its load.
+    """Return how evenly the members of each application shared its load.
 
     Columns: group, application, idle (how many members had no partition in the last generation), spread (the records
     that the busiest member consumed, divided by the mean of all members). found: the result of `load.spread`.
@@ -64,7 +65,7 @@ def of_members(found: DataFrame) -> DataFrame:
 
 
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Return how well each application (members that share topics) keeps up with producers, as two ratios.
+    """Return how well each application keeps up with producers, as two ratios.
 
     Columns: group, application, keeps_up (the records consumed divided by the records produced), best_third (the
     highest such ratio in a third of the time). A ratio is null if it is not known. timeline: lag over time

@@ -5,7 +5,8 @@ No record fails the job. If a record can't be decoded, the column problem says w
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
@@ -19,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate_groups.spark.offsets_topic.evidence import Range
 from migrate_groups.spark.offsets_topic.record_bytes import fold, signed, text, unsigned
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path
 
@@ -32,7 +34,7 @@ RAW = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""The columns of a landed log, the copy of the offsets topic's log in files.
+"""The columns of a copied log, the copy of the offsets topic's log in files.
 
 log_partition, log_offset: the record's partition and offset in the offsets topic. log_time: when it was written. kind:
 ``record``, ``control`` or ``aborted``. key, value: bytes."""
@@ -82,14 +84,20 @@ _CUT_SHORT_TOPIC_ID = "^(?!00)..(?!0010.{32})(00|$)"
 _LAST_MILLISECOND = 253_402_300_799_999
 
 
-def landed_log(spark: SparkSession, folder: str) -> DataFrame:
+class CopiedFiles(NamedTuple):
+    """A copy of the log of ``__consumer_offsets`` in a folder of Parquet files.
+
+    ranges: the range of offsets that was copied from each partition.
+    """
+
+    folder: str
+    ranges: Sequence[Range]
+    cluster_id: str
+
+
+def copied_log(spark: SparkSession, folder: str) -> DataFrame:
     """Return the copied log of ``__consumer_offsets``. folder: Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
-
-
-def of_kinds(raw: DataFrame, types: Collection[int]) -> DataFrame:
-    """Return the copied records of ``__consumer_offsets`` whose key begins with one of these numbers."""
-    return raw.where(F.hex(F.substring("key", 1, 2)).isin(*(f"{each:04X}" for each in types)))
 
 
 def decode(raw: DataFrame) -> DataFrame:
@@ -179,6 +187,12 @@ def decode(raw: DataFrame) -> DataFrame:
         "problem",
         F.when(~commit, F.col("value")).alias("value"),
     )
+
+
+def of_kinds(log: DataFrame, *kinds: str) -> DataFrame:
+    """Return the records of some kinds. log: decoded records (`decode`). Spark decodes no record of another kind."""
+    # By number and not by kind, because Spark evaluates this filter for each record before it decodes any.
+    return log.where(F.col("type").isin(*(number for number, kind in KINDS.items() if kind in kinds)))
 
 
 def in_place(condition: Column) -> Column:

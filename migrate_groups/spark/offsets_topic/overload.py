@@ -1,4 +1,7 @@
-"""Find out how long rebalances stopped the applications that share a consumer group."""
+"""Find out how long rebalances stopped the applications that share a consumer group.
+
+An application is the members of a group that share topics (`migrate_groups.applications`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType, StructField, StructType
 
-from migrate_groups.applications import topics_by_application
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT, topics_by_application
+from migrate_groups.spark.local_rows import local_table
+from migrate_groups.spark.offsets_topic.group_records import MEMBER
 from migrate_groups.spark.offsets_topic.load import committed, spread
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
@@ -19,11 +23,12 @@ KIP_848 = "consumer"
 
 _EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
+_OF_RECORD = ("group", "log_partition", "log_offset", "log_time")
 _OF_TOPIC = StructType([StructField(name, StringType()) for name in ("group", "topic", "application")])
 
 
 class Overload(NamedTuple):
-    """Tables that show which applications (members that share topics) share a group, and what sharing it costs.
+    """Tables that show which applications share a group, and what sharing it costs.
 
     subscriptions: one row for each group, application and client id. Columns: topics, members (their number),
     first_seen, last_seen.
@@ -54,10 +59,35 @@ class Overload(NamedTuple):
     spread: DataFrame
 
 
+def generations(records: DataFrame) -> DataFrame:
+    """Return one row for each generation of a classic consumer group. Connect and other protocol types are left out.
+
+    records: records of groups (`group_records.group_records`). Columns: group, log_partition, log_offset, log_time,
+    generation, assignor, members (without the member of a hold; null: they can't be decoded).
+    """
+    # This tool's own member, which kept consumers out of the group.
+    holds = F.lit(int(HOLD_REBALANCE_TIMEOUT * 1000))
+    members = F.filter("members", lambda each: ~each["rebalance_timeout_ms"].eqNullSafe(holds))
+    consumers = F.col("generation").isNotNull() & F.col("protocol_type").isin("", "consumer")
+    return records.where(consumers).select(*_OF_RECORD, "generation", "assignor", members.alias("members"))
+
+
+def consumers(records: DataFrame) -> DataFrame:
+    """Return one row for each record that has the subscription of a KIP-848 member.
+
+    records: records of groups (`group_records.group_records`). Columns: group, log_partition, log_offset, log_time,
+    member_id, client_id, topics (null: they can't be decoded), regex (the regular expression, or null).
+    """
+    members = records.where((F.col("kind") == MEMBER) & ~F.col("tombstone"))
+    return members.select(*_OF_RECORD, F.inline("members")).select(
+        *_OF_RECORD, "member_id", "client_id", "topics", "regex"
+    )
+
+
 def applications(members: DataFrame) -> DataFrame:
     """Return the application of each topic of a group: columns group, topic and application (a name).
 
-    members: the columns group, client_id and topics. What an application is: see `migrate_groups.applications`.
+    members: the columns group, client_id and topics.
     """
     # The driver gets each subscription and each client id of a group once, and not a row for each record.
     clients = F.collect_set("client_id").alias("clients")
@@ -76,9 +106,8 @@ def applications(members: DataFrame) -> DataFrame:
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
     """Return tables of the applications in each group, and of how long rebalances stopped each application.
 
-    An application is the members of a group that share topics. generations: the generations of classic groups.
-    consumers, owned: the subscriptions and the assigned partitions of KIP-848 members. commits: one row for each
-    commit.
+    generations: those of classic groups. consumers, owned: the subscriptions and the assigned partitions of KIP-848
+    members. commits: one row for each commit.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -158,8 +187,8 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return one row for each period in which partitions of an application in a KIP-848 group had no owner.
 
-    An application is the members that share topics. owned: the partitions of each member over time
-    (`ownership.owners`). of_member: columns group, member_id, application.
+    owned: the partitions of each member over time (`group_records.owners`). of_member: columns group, member_id,
+    application.
     """
     # caused_by is always the application itself, because brokers revoke none of its partitions when a member of another
     # application joins or leaves.
@@ -203,14 +232,7 @@ def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -
 def _stood_still(members: DataFrame) -> DataFrame:
     """Return how long each application stood still when a generation of a classic group ended.
 
-    An application is the members that share topics. members: the result of `_members`. Columns:
-
-    - group, generation, assignor, ended_at, application.
-    - caused_by: the applications whose members joined or left. by_others: whether ``application`` is not in
-      ``caused_by``.
-    - replaced: whether all members of the application restarted.
-    - seconds: how long the application stood still, measured between records; null: not known.
-    - gone: the part of ``seconds`` in which the application certainly had no member, or 0.
+    Columns: those of ``stood_still`` in `Overload`. members: the result of `_members`.
     """
     # A member stands still from its last commit in a generation until the beginning of the next generation that has a
     # member of its application. An application stands still for as long as the member that stands still longest. In a

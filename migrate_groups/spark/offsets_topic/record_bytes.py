@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+# The smallest size of a string in bytes. It limits the number of strings that a damaged record can claim.
+_LEAST_SIZE = 2
+
 
 def unsigned(column: str, start: Column | int, size: int) -> Column:
     """Return the unsigned number in ``size`` bytes (at most 7) of a binary column, from position ``start`` on.
@@ -118,3 +121,20 @@ def bind(value: Column, then: Callable[[Column], Column]) -> Column:
 def has_all_before(at: Column) -> Column:
     """Return whether the record's value has all bytes before the position ``at``. The first position is 1."""
     return at <= F.octet_length("value") + 1
+
+
+def strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
+    """Return ``count`` strings of the record's value, from position ``at`` on, and the position after the strings.
+
+    The result is a struct with the fields ``texts`` (the strings) and ``at`` (the position after the strings). read:
+    takes the position of a string, and returns the position after the string, and the string.
+    """
+    bounded = F.least(count, F.octet_length("value") / _LEAST_SIZE).cast("int")
+    begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
+
+    def step(state: Column, _: Column) -> Column:
+        after, found = read(state["at"])
+        return F.struct(place(after).alias("at"), F.array_append(state["texts"], found).alias("texts"))
+
+    stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(bounded, F.lit(1))), begun, step)
+    return F.when(bounded > 0, stepped).otherwise(begun)

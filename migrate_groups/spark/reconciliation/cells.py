@@ -130,8 +130,9 @@ def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Sel
     )
     problem = F.to_json(F.struct(*(cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))))
     found = F.coalesce(*(F.when(check.wrong, F.lit(at)) for at, check in enumerate(checks, start=1)))
-    metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
-    columns = (metadata if field.name == "metadata" else F.col(field.name) for field in fields)
+    # An empty topic id is not known, so that it must not equal another one.
+    cleaned = {"metadata": F.coalesce("metadata", F.lit("")), "topic_id": F.nullif(F.col("topic_id"), F.lit(""))}
+    columns = (cleaned.get(field.name, F.col(field.name)).alias(field.name) for field in fields)
     return ["*", found.alias(_NUMBER)], [*columns, F.when(number.isNotNull(), problem).alias(PROBLEM)]
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.listing import literal
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation.cells import PROBLEM
 from migrate_groups.spark.reconciliation.comparable import Alignment, align
 from migrate_groups.spark.reconciliation.csv_tables import write_csv

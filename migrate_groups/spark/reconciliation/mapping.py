@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 from migrate_groups.text import some
 
 TOPIC_MAPPING = StructType(

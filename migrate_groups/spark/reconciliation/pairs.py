@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType
 
 from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, with_rows
+from migrate_groups.spark.topic_ids import are_recreated, is_recreated
 
 SIDES = ("before", "after")
 # Spark sorts fast by the beginning of the first key. So this is not the cluster, which most rows have in common.
@@ -24,7 +25,8 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
     Columns:
 
-    - `KEYS`, source_group, recreated (whether the topic id changed).
+    - `KEYS`, source_group, recreated (whether the topic is known to have another topic id; a hint of `reconcile` says
+      how many rows have none).
     - with the prefixes ``before_`` and ``after_``: offset, log_start, log_end, and optionally taken_at and
       oldest_unconsumed_at.
     - contradiction: always null. A job that computes this column fails if ``before`` or ``after`` has two different
@@ -38,7 +40,7 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     return sides.select(
         *KEYS,
         "before.source_group",
-        (F.col("before.topic_id") != F.col("after.topic_id")).alias("recreated"),
+        is_recreated(F.col("before.topic_id"), F.col("after.topic_id"), if_unknown=False).alias("recreated"),
         F.coalesce(*map(_contradiction, SIDES)).alias("contradiction"),
         *(F.col(f"{side}.{name}").alias(f"{side}_{short}") for side in SIDES for name, short in names.items()),
     )
@@ -70,7 +72,7 @@ def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     )
     columns = [f"{side}_{short}" for side in SIDES for short in names.values()]
     pairs = by_id.groupBy(*KEYS).agg(
-        (F.count("topic_id") > 1).alias("recreated"),
+        are_recreated(F.col("topic_id")).alias("recreated"),
         *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in SIDES),
         *(F.max(name).alias(name) for name in columns),
     )

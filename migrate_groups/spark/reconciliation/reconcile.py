@@ -99,8 +99,8 @@ def partition_verdict(
         *(f"{side}_{name}" for side in SIDES for name in ("log_start", "log_end")),
         *((F.col(f"{side}_log_end") - F.col(f"{side}_offset")).alias(f"lag_{side}") for side in SIDES),
         *(_time_lag(side) for side in SIDES if timed),
-        F.when(~_recreated(), end[1] - end[0]).alias("produced"),
-        F.when(~_recreated(), offset[1] - _start()).alias("consumed"),
+        F.when(~F.col("recreated"), end[1] - end[0]).alias("produced"),
+        F.when(~F.col("recreated"), offset[1] - _start()).alias("consumed"),
         _reason().alias("reason"),
     )
 
@@ -171,10 +171,6 @@ def _time_lag(side: str) -> Column:
     return age.alias(f"time_lag_{side}")
 
 
-def _recreated() -> Column:
-    return F.coalesce("recreated", F.lit(False))
-
-
 def _start() -> Column:
     """Return the offset at which the target group must start.
 
@@ -191,7 +187,7 @@ def _status() -> Column:
         F.when(after < F.col("after_log_start"), "below-log-start")
         .when(before.isNull() & after.isNull(), "no-commit")
         .when(after.isNull(), "missing")
-        .when(before.isNull() | _recreated(), "unexpected")
+        .when(before.isNull() | F.col("recreated"), "unexpected")
         .when(after < before, "behind")
         .when(after > before, "ahead")
         .otherwise("exact")
@@ -206,10 +202,10 @@ def _reason() -> Column:
     before, after, planned = F.col("before_offset"), F.col("after_offset"), F.col("planned")
     on_purpose = before.isNull() & planned.isNotNull()
     start, end = F.col("after_log_start"), F.col("after_log_end")
-    same_log = ~_recreated()
+    same_log = ~F.col("recreated")
     facts: list[tuple[Column, str, tuple[Column, ...]]] = [
         (after < start, "the log start offset is %s: %s already deleted", (start, _records(start - after))),
-        (_recreated(), "the topic was recreated: its offsets can't be compared", ()),
+        (F.col("recreated"), "the topic was recreated: its offsets can't be compared", ()),
         (before.isNotNull() & after.isNull(), "offset %s was committed before, none after", (before,)),
         (on_purpose & after.isNotNull(), "no offset was committed before, and the plan sets %s", (planned,)),
         (on_purpose & after.isNull(), "the plan sets %s, and no offset is committed after", (planned,)),

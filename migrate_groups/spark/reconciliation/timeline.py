@@ -11,6 +11,7 @@ from pyspark.sql.types import StringType
 
 from migrate_groups.spark.reconciliation.mapping import expected
 from migrate_groups.spark.reconciliation.snapshots import with_rows
+from migrate_groups.spark.topic_ids import is_recreated, known_before
 
 _LINE = ["cluster_id", "group", "topic"]
 _PARTITION = [*_LINE, "partition"]
@@ -102,7 +103,11 @@ def _comparable(rows: DataFrame) -> DataFrame:
 
 
 def _since(value: Column) -> Column:
-    """Return the growth of ``value`` since the partition's previous ``taken_at``; null if the topic was recreated."""
+    """Return the growth of ``value`` since the partition's previous ``taken_at``; null if the topic was recreated.
+
+    A row without a topic id counts as one of the same topic.
+    """
     earlier = Window.partitionBy(*_PARTITION).orderBy("taken_at")
-    another = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(earlier), F.lit(False))
+    topic_id = F.col("topic_id")
+    another = is_recreated(known_before(topic_id, earlier), topic_id, if_unknown=False)
     return F.when(~another, value - F.lag(value).over(earlier))

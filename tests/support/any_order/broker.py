@@ -14,6 +14,7 @@ from enum import Enum
 
 import confluent_kafka
 
+from migrate_groups.errors import raise_first
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
@@ -132,6 +133,15 @@ class _Cluster(_Named):
         ]
         done = consumer.commit(offsets=offsets, asynchronous=False)
         assert [each.error for each in done if each.error] == []
+
+    def description(self, group: str):
+        return raise_first(self.describe_groups([group]))[group]
+
+    def offsets(self, group: str):
+        return raise_first(self.committed({group: None}, wait=False))[group]
+
+    def alter(self, group: str, offsets):
+        return self.alter_offsets({group: offsets})[group]
 
     def describe_topics(self, topics):
         """Return the descriptions of these topics (None: all), without the topics of other stories."""

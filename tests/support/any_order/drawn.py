@@ -24,7 +24,7 @@ _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SPLITS = st.sampled_from([(("t", "a"), ("u", "a")), (("t", "a"), ("u", "b")), (("t", "a"), ("u", "old"))])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
-_MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
+_MOMENTS = ("committed", "all_committed", "describe_groups", "sleep", *_WRITES)
 
 _others = st.one_of(
     st.builds(events.Expire, _LOSERS, _PARTITIONS),

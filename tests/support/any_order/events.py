@@ -68,7 +68,7 @@ class Expire(Event):
         if world.committed_offset(self.group, self.partition) is not None:
             world.cluster.delete_offsets(self.group, [self.partition])
             world.gone[self.group, self.partition] = (world.moments, self.how)
-        if not world.cluster.all_committed(self.group) and not world.has_members(self.group):
+        if not world.cluster.offsets(self.group) and not world.has_members(self.group):
             world.cluster.delete_group(self.group)
 
 
@@ -97,7 +97,7 @@ class Reset(Event):
         was = world.committed_offset(self.group, self.partition)
         if was is None or to < world.ledger.starts[self.partition]:
             return
-        answer = world.cluster.alter_offsets(self.group, {self.partition: CommittedOffset(offset=to)})
+        answer = world.cluster.alter(self.group, {self.partition: CommittedOffset(offset=to)})
         if answer[self.partition].answer is Answer.WRITTEN:
             world.moved_by_choice(self.partition, was, to, f"others moved {self.group} from {was} to {to}")
 

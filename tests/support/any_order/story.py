@@ -222,7 +222,7 @@ class Story:
         if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
             return False
         if step.verb == "delete":
-            return not topics and self.world.cluster.describe_group(step.of).exists
+            return not topics and self.world.cluster.description(step.of).exists
         if step.verb in ("keep", "restore"):
             return bool(topics) and (step.verb == "keep" or step.of in self.kept)
         if step.verb in ("migrate", "apply"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -172,19 +173,19 @@ class World:
         return sorted(each for each in self.ledger.ends if topics is None or each.topic in topics)
 
     def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
-        found = self.cluster.committed(group, [partition])[partition]
+        found = self.cluster.offsets(group).get(partition)
         return None if found is None else found.offset
 
     def offsets(self) -> Offsets:
         return {
             (group, partition): committed.offset
             for group in ("old", "a", "b", "c")
-            for partition, committed in self.cluster.all_committed(group).items()
+            for partition, committed in self.cluster.offsets(group).items()
             if committed is not None
         }
 
     def has_members(self, group: str) -> bool:
-        return bool(self.cluster.describe_group(group).members)
+        return bool(self.cluster.description(group).members)
 
     def produce(self, partition: TopicPartition, records: int) -> None:
         self.cluster.produce(partition.topic, partition.partition, records)
@@ -310,7 +311,7 @@ class World:
         """Alter committed offsets, except those in `refused`, and return the answer for each partition."""
         refused, self.refused = self.refused & offsets.keys(), set()
         rest = {partition: offset for partition, offset in offsets.items() if partition not in refused}
-        answers = self.cluster.alter_offsets(group, rest) if rest else {}
+        answers = self.cluster.alter(group, rest) if rest else {}
         return {**answers, **dict.fromkeys(refused, _REFUSED)}
 
     def record_read(self, group: str, found, *, second: bool) -> None:
@@ -360,33 +361,44 @@ class _Requests:
         self.principal = world.cluster.principal
 
     def __getattr__(self, name: str):
-        world, method = self._world, getattr(self._world.cluster, name)
+        method = getattr(self._world.cluster, name)
+        return lambda *arguments, **named: self._request(name, lambda: method(*arguments, **named))
 
-        def request(*arguments, **named):
-            world.moment(f"before {name}")
-            before = world.offsets() if name in WRITES else {}
-            answer = world.altered(*arguments) if name == "alter_offsets" else method(*arguments, **named)
-            if name in WRITES:
-                world.wrote(before, world.offsets())
-            if name == "committed":
-                world.record_read(arguments[0], answer, second=self._second)
-            elif name == "all_committed":
-                world.record_read(arguments[0], {**dict.fromkeys(world.partitions()), **answer}, second=False)
-            world.moment(f"after {name}")
-            return answer
-
-        return request
+    def _request(self, name: str, ask):
+        world = self._world
+        world.moment(f"before {name}")
+        before = world.offsets() if name in WRITES else {}
+        answer = ask()
+        if name in WRITES:
+            world.wrote(before, world.offsets())
+        world.moment(f"after {name}")
+        return answer
 
     # Groups one by one, so that other clients act between any two of them.
 
-    def committed_by_group(self, wanted):
-        return {group: self.committed(group, partitions) for group, partitions in wanted.items()}
+    def committed(self, wanted, *, wait: bool = True):
+        def ask(group: str):
+            answer = self._world.cluster.committed({group: wanted[group]}, wait=wait)[group]
+            missing = self._world.partitions() if wanted[group] is None else ()
+            if not isinstance(answer, MigrateGroupsError):
+                self._world.record_read(group, {**dict.fromkeys(missing), **answer}, second=self._second)
+            return answer
 
-    def alter_offsets_by_group(self, offsets):
-        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+        # Stories name the two kinds of readings differently.
+        name = "committed" if wait else "all_committed"
+        return {group: self._request(name, lambda group=group: ask(group)) for group in wanted}
+
+    def alter_offsets(self, offsets):
+        def ask(group: str):
+            return self._world.altered(group, offsets[group])
+
+        return {group: self._request("alter_offsets", lambda group=group: ask(group)) for group in offsets}
 
     def describe_groups(self, groups):
-        return {group: self.describe_group(group) for group in groups}
+        def ask(group: str):
+            return self._world.cluster.describe_groups([group])[group]
+
+        return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
 
     @contextmanager
     def held(self, group: str, partitions, assignor: str = ""):

@@ -1,12 +1,25 @@
-"""Make a DataFrame from Python tuples."""
+"""Make a DataFrame from Python tuples, and named tuples from a DataFrame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
+
+MAX_ROWS = 1000
+"""The largest number of rows of a table that a job returns. The tables that it writes have all rows."""
+
+
+def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
+    """Return the first `MAX_ROWS` rows of a table as named tuples of the class ``kind``, with times in UTC."""
+
+    def value(each: Any) -> Any:
+        return each.astimezone(UTC) if isinstance(each, datetime) else each
+
+    return tuple(kind._make(map(value, row)) for row in table.select(*kind._fields).limit(MAX_ROWS).collect())
 
 
 def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.local_rows import local_table
 
 SCHEMA = StructType([StructField("group", StringType()), StructField("ours", ArrayType(LongType()))])
 

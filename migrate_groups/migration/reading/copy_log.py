@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog
@@ -18,37 +18,13 @@ from migrate_groups.text import named
 _FILE_RECORDS = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
-    """The copied log of ``__consumer_offsets``, and how many offsets could not be copied yet.
-
-    held_back: by partition number, how many offsets below the log end can't be read because of an open transaction.
-    """
-
-    log: CopiedLog
-    held_back: Mapping[int, int]
-
-    @property
-    def ranges(self) -> list[tuple[int, int, int, int]]:
-        """For each partition: its number, the first copied offset, the offset after the last one, and ``held_back``."""
-        # Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
-        return [
-            (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
-        ]
-
-    @property
-    def offsets(self) -> int:
-        """The number of copied offsets in all partitions. The number of records may be lower."""
-        return sum(end - start for _, start, end, _ in self.ranges)
-
-
-def land(
+def copy_log(
     reader: GroupReader, topic: OffsetsTopicReader, log: CopiedLog, partitions: Collection[int], progress: Progress
-) -> Landing:
-    """Copy the records of ``__consumer_offsets`` that ``log`` lacks, up to the current log end, and return the result.
+) -> CopiedLog:
+    """Copy the records of ``__consumer_offsets`` that ``log`` lacks, up to the current log end, and return the new log.
 
-    ``log`` must have a start offset for each partition. progress: called with the number of copied offsets and the
-    number to copy.
+    ``log`` must have a start offset for each partition. The new log has ``held_back`` for each
+    partition. progress: called with the number of copied offsets and the number to copy.
 
     Raises `Undetermined` if the topic was created again or truncated since the last copy; `ClusterUnavailable`, also if
     a partition has no leader; `NotAuthorized`; `InvalidInput` if a file can't be written.
@@ -69,7 +45,7 @@ def land(
     # have been compacted away.
     if rows or not log.files or any(log.ends[number] != at for number, at in reached.items()):
         log = log.with_records(rows, reached)
-    return Landing(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
+    return replace(log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
 
 
 def log_ranges(reader: GroupReader, numbers: Collection[int]) -> dict[int, LogRange]:

@@ -1,4 +1,4 @@
-"""Compute groups' commits and lag over time from the log of ``__consumer_offsets``, as Spark DataFrames.
+"""Compute groups' commits, lag and clients over time from the log of ``__consumer_offsets``, as Spark DataFrames.
 
 Compaction may have removed commits. The lag at an early time may then be computed from an older commit.
 """
@@ -14,6 +14,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT
 from migrate_groups.spark.reconciliation.timeline import over_time
+from migrate_groups.spark.topic_ids import is_recreated, known_before
 
 LOG_ENDS = StructType(
     [
@@ -77,7 +78,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - begun, ended: the times of the first and the last record.
     - first_commit_at, last_commit_at: the times of the first and the last commit; null: there were only deletions.
     - commits, deletions, rewinds (commits at a lower offset than the previous commit).
-    - offset (null: deleted) and topic_id (a hash) of the last record.
+    - offset of the last record (null: deleted), and the last known topic_id (a hash).
     - malformed: the number of records that can't be decoded, in rows without a topic.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
@@ -88,9 +89,10 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
         # So the time never goes back from one record of a group and partition to the next.
         F.max("log_time").over(order).alias("time"),
         F.lag("offset").over(order).alias("before"),
-        F.lag("topic_id").over(order).alias("id_before"),
+        known_before(F.col("topic_id"), order).alias("id_before"),
     )
-    recreated = F.coalesce(F.col("topic_id") != F.col("id_before"), F.lit(False))
+    # Before Kafka 4.3, and in transactions, commits have no topic id. They count as commits for the same topic.
+    recreated = is_recreated(F.col("id_before"), F.col("topic_id"), if_unknown=False)
     deleted = F.col("tombstone")
     made = F.when(~deleted, F.col("time"))
     span = F.ceil(F.unix_micros(F.least("time", F.lit(last))) / _micros(every))
@@ -104,7 +106,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
         F.min(made).alias("first_commit_at"),
         F.max(made).alias("last_commit_at"),
         F.max_by("offset", "log_offset").alias("offset"),
-        F.max_by(topic_id, "log_offset").alias("topic_id"),
+        F.max_by(topic_id, F.when(topic_id.isNotNull(), F.col("log_offset"))).alias("topic_id"),
         F.count_if("is_malformed").alias("malformed"),
     )
 
@@ -112,7 +114,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """Return one row for each group, topic and point in time, from the group's first commit in the topic on.
 
-    made: the result of `commits`. ends: log end offsets (`LOG_ENDS`). who: the result of `members.members`. Columns:
+    made: the result of `commits`. ends: log end offsets (`LOG_ENDS`). who: the result of `clients`. Columns:
 
     - cluster_id, group, topic, taken_at (the point in time), partitions, committed (how many have a committed offset),
       lag.
@@ -135,8 +137,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
     made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing.
 
-    Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
-    largest lag), last_lag, log_partition, missing.
+    Columns: those of `history_job.GroupHistory`, and log_partition.
     """
     # The first aggregation is by partition, so that the second one counts distinct topics over few rows.
     partitions = made.groupBy("log_partition", *_KEYS).agg(
@@ -156,11 +157,28 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     return executions.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
 
 
+def clients(records: DataFrame) -> DataFrame:
+    """Return the clients of each group, one row for each record that lists members of a group.
+
+    records: records of groups (`group_records.group_records`), with the fields client_id and client_host. Columns:
+
+    - group, log_partition, log_offset, log_time.
+    - until: the log_time of the record that replaced this record; null: no record did.
+    - clients: a list of ``client/host``; empty: no member is left; null: the record can't be decoded.
+    """
+    record = Window.partitionBy("log_partition", "kind", "group", "member").orderBy("log_offset")
+    names = F.transform("members", lambda each: F.concat(each["client_id"], each["client_host"]))
+    return records.select(
+        *("group", "log_partition", "log_offset", "log_time"),
+        F.lead("log_time").over(record).alias("until"),
+        F.array_compact(names).alias("clients"),
+    )
+
+
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
     """Return, for each point in time, the clients that were members of each group since the previous point in time.
 
-    Columns: group, taken_at (the point in time), clients (a list of ``client/host``). who: the result of
-    `members.members`.
+    Columns: group, taken_at (the point in time), clients (a list of ``client/host``). who: the result of `clients`.
     """
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)

@@ -1,11 +1,9 @@
-"""Copy the log of ``__consumer_offsets`` for a command that reads it with Spark, and make a folder for the results."""
+"""Copy the log of ``__consumer_offsets``, with the log ends of all topics, and compute lag over time with Spark."""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,65 +11,42 @@ from typing import TYPE_CHECKING, NamedTuple
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress import bar
-from migrate_groups.errors import InvalidInput, Undetermined
+from migrate_groups.errors import Undetermined
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.text import did_you_mean, some
+from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.log_ports import OffsetsTopicReader
     from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.partitions import TopicPartition
-    from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles
+    from migrate_groups.spark.offsets_topic.history_job import History
+    from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
 
-@contextmanager
-def new_folder(out: Path) -> Iterator[Callable[[str], None]]:
-    """Make a folder, and delete it again if the block raises an error before any result in it is complete.
-
-    Yields a function that the block calls when a result is complete, with a name for it, such as ``tables``. If the
-    block raises an error later, the folder stays, and stderr names what is complete. Raises `InvalidInput` if the
-    folder exists already or can't be made.
-    """
-    try:
-        out.mkdir()
-    except FileExistsError:
-        raise InvalidInput(f"{out} exists already: pass another folder, or remove it") from None
-    except OSError as error:
-        raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
-    complete: list[str] = []
-    try:
-        yield complete.append
-    except BaseException:
-        if complete:
-            talk(f"{some(complete)} written to {out}: they are complete, and stay")
-        else:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
-
-
-class Landed(NamedTuple):
+class LogWithEnds(NamedTuple):
     """The copied log of ``__consumer_offsets``, and the log end offsets of all topics right after the copy.
 
     taken_at: the time at which the log end offsets were read.
     """
 
-    cluster_id: str
-    landing: Landing
+    log: CopiedLog
     taken_at: datetime
     log_ends: Mapping[TopicPartition, int]
 
     @property
-    def files(self) -> LandedFiles:
-        """The folder and the offset ranges of the copied log, as input for Spark jobs."""
-        from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+    def for_spark(self) -> CopiedFiles:
+        """The copied log as input for Spark jobs."""
+        from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
-        return LandedFiles(str(self.landing.log.folder), self.landing.ranges, self.cluster_id)
+        return CopiedFiles(str(self.log.folder), self.log.ranges, self.log.cluster_id)
 
 
-def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str] | None, folder: Path) -> Landed:
+def copy_with_ends(
+    opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str] | None, folder: Path
+) -> LogWithEnds:
     """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
     groups: copy only the partitions that hold these groups; None: all partitions.
@@ -81,7 +56,7 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     folder; `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
-    from migrate_groups.migration.reading.landing import land, log_ranges
+    from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
     from migrate_groups.migration.reading.log_ends import current_log_ends
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -94,12 +69,11 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     count = len(described.partitions)
     wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
     starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
-    cluster_id = reader.cluster_id()
     with CopiedLog.locked(folder), bar(f"reading {OFFSETS_TOPIC}") as progress:
-        log = CopiedLog.load(folder, cluster_id).with_partitions(starts)
-        landing = land(reader, topic, log, wanted, progress)
+        log = CopiedLog.load(folder, reader.cluster_id()).with_partitions(starts)
+        log = copy_log(reader, topic, log, wanted, progress)
     # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
-    return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
+    return LogWithEnds(log, SystemClock().now(), current_log_ends(reader))
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
@@ -115,7 +89,7 @@ def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
 def lag_over_time(
     spark: SparkSession,
     reader: GroupReader,
-    landed: Landed,
+    copied: LogWithEnds,
     *,
     groups: list[str] | None,
     every: timedelta,
@@ -141,8 +115,8 @@ def lag_over_time(
             path = Path(scratch) / "log_ends.parquet"
             with bar("reading log end offsets") as progress:
                 asked = [TopicPartition(*partition) for partition in partitions]
-                log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)
+                log_ends_parquet.save(log_ends(reader, asked, [*moments], copied.log_ends, progress), path)
             return str(path)
 
-        now = landed.taken_at
-        return run_history(spark, landed.files, saved, groups=groups, every=every, now=now, out=out, since=since)
+        now = copied.taken_at
+        return run_history(spark, copied.for_spark, saved, groups=groups, every=every, now=now, out=out, since=since)
