@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,29 +13,33 @@ from migrate_groups.cli.json_output import print_bytes, print_document
 from migrate_groups.text import one_line
 
 if TYPE_CHECKING:
-    import msgspec
     from rich.console import RenderableType
 
     from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.show.result import Result
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
-def talk(*lines: RenderableType) -> None:
-    """Print messages on stderr, each argument on a new line."""
+def talk(*lines: RenderableType | Result) -> None:
+    """Print messages and results on stderr, each argument on a new line."""
     _print(sys.stderr, lines)
 
 
-def show(*lines: RenderableType) -> None:
+def show(*lines: RenderableType | Result) -> None:
     """Print data on stdout, each argument on a new line."""
     _print(sys.stdout, lines)
 
 
-def show_as(output_format: str, document: Callable[[], msgspec.Struct], table: Callable[[], RenderableType]) -> None:
-    """Print the result of a command on stdout: the JSON document with ``--format json``, otherwise the table."""
+def show_as(output_format: str, result: Result) -> None:
+    """Print the result of a command on stdout in the format of ``--format``."""
     if output_format == "json":
-        print_document(document())
+        print_document(result.document)
+    elif output_format == "markdown":
+        from migrate_groups.show import markdown
+
+        print_bytes(markdown.draw(result).encode())
     else:
-        show(table())
+        show(result)
 
 
 def confirm(question: str) -> bool:
@@ -87,13 +90,20 @@ def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
         tables.save(snapshot, path, replace=force)
 
 
-def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
+def _print(stream: TextIO, shown: tuple[RenderableType | Result, ...]) -> None:
     from rich.console import Console
-    from rich.text import Text
+
+    from migrate_groups.show import terminal_text
+    from migrate_groups.show.result import Result
 
     # Rich must not take text for markup, and a line must stay one line, because a group may be named app[prod], or have
     # a newline in its name.
-    lines = tuple(Text(one_line(line)) if isinstance(line, str) else line for line in lines)
+    lines: list[RenderableType] = []
+    for each in shown:
+        if isinstance(each, Result):
+            lines += terminal_text.draw(each)
+        else:
+            lines.append(terminal_text.cell(each) if isinstance(each, str) else each)
     # A long line is left for the terminal to wrap (soft_wrap), because Rich would put a line break into an id.
     if stream.isatty():
         Console(file=stream, highlight=False, soft_wrap=True).print(*lines, sep="\n")

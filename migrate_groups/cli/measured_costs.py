@@ -72,14 +72,16 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
                 complete("tables")
                 judged = judge_costs(costs.applications, copied.taken_at, delay)
             suggested = suggestions(reader, SystemClock(), [each.group for each in worst])
-        from migrate_groups.show import costs as views
+        from migrate_groups.show import markdown
+        from migrate_groups.show.costs import result
         from migrate_groups.show.costs_page import page
 
-        _write(asked.out / "advice.md", views.markdown(judged))
+        shown = result(costs, judged)
+        _write(asked.out / "advice.md", markdown.draw(shown))
         _write(
             asked.out / "advice.html", page(costs, judged, lag, {name: _drawn(of) for name, of in suggested.items()})
         )
-    show_as(asked.output_format, lambda: views.document(costs, judged), lambda: views.terminal(judged))
+    show_as(asked.output_format, shown)
     talk(f"tables, advice.md and advice.html written to {asked.out}")
 
 
@@ -144,8 +146,9 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
             )
         complete("tables")
         found = compare(before, after, split, delay=delay, read_at=copied.taken_at)
-        _write(asked.out / "after.html", views.page(found))
-    show_as(asked.output_format, lambda: views.document(found), lambda: views.terminal(found))
+        shown = views.result(found)
+        _write(asked.out / "after.html", views.page(shown))
+    show_as(asked.output_format, shown)
     talk(f"tables and after.html written to {asked.out}")
 
 

@@ -193,7 +193,7 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
     detailed: if no group failed and there are offsets to write, exit with code 10.
     """
     talk("")
-    show_as(output_format, lambda: found, found.terminal)
+    show_as(output_format, found.result())
     if code := found.exit_code:
         written.so_far.set("")  # the error says it
         goes_on = "" if found.dry_run else "; the same command goes on with them"

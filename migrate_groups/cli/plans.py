@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from migrate_groups.cli.console import load_table, show, talk
-from migrate_groups.cli.json_output import print_bytes, print_document
+from migrate_groups.cli.console import load_table, show_as, talk
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -194,14 +194,10 @@ def show_plan(
         from migrate_groups.files.runs import plan_json
 
         print_document(plan_json.to_bytes(plan, rows()))
-    elif output_format == "markdown":
-        from migrate_groups.show import markdown
-
-        print_bytes(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
     else:
-        from migrate_groups.show import terminal_views
+        from migrate_groups.show import plan_result as views
 
-        show(terminal_views.plan(plan, stop))
+        show_as(output_format, views.plan(plan, stop, plan_out.name if plan_out else None))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

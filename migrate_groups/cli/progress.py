@@ -83,7 +83,7 @@ def _bars(group: str) -> Iterator[Callable[[WatchProgress], None]]:
     from rich.console import Console
 
     from migrate_groups.show import replay
-    from migrate_groups.show.tables import cell
+    from migrate_groups.show.terminal_text import cell
 
     tasks: dict[str, TaskID] = {}
     said: list[str] = []

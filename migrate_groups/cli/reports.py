@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.json_output import print_bytes, print_document
+from migrate_groups.cli.console import show_as, talk
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Reconciliation
@@ -30,14 +29,9 @@ def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out:
 
     out: the folder with the tables of the result; None: no report is written.
     """
-    from migrate_groups.show import reconciliation, report_markdown
+    from migrate_groups.show.reconciliation import result
 
-    if output_format == "json":
-        print_document(reconciliation.document(found))
-    elif output_format == "markdown":
-        print_bytes(report_markdown.report(found, str(out / _SUMMARY) if out else None).encode())
-    else:
-        show(reconciliation.terminal(found))
+    show_as(output_format, result(found, str(out / _SUMMARY) if out else None))
     if out:
         _write_reports(found, out)
         talk(f"tables, report.md and report.html written to {out}")
@@ -45,8 +39,9 @@ def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out:
 
 def _write_reports(found: Reconciliation, out: Path) -> None:
     from migrate_groups.files.safe_write import write_whole
-    from migrate_groups.show import report_html, report_markdown
+    from migrate_groups.show import markdown
+    from migrate_groups.show.reconciliation import page, result
 
-    pages = {"report.md": report_markdown.report(found, _SUMMARY), "report.html": report_html.report(found)}
+    pages = {"report.md": markdown.draw(result(found, _SUMMARY)), "report.html": page(found)}
     for name, text in pages.items():
         write_whole(out / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]

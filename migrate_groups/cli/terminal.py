@@ -18,8 +18,6 @@ from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from migrate_groups.cli.on_start import OnStart
     from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.reading.take import ObservedGroup
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
+    from migrate_groups.show.result import Result
     from migrate_groups.snapshots.row import Row
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
@@ -74,9 +73,9 @@ class Terminal:
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         if self.output_format == "json":
-            from migrate_groups.show import terminal_views
+            from migrate_groups.show import plan_result as views
 
-            talk(terminal_views.plan(plan, self._stop))
+            talk(views.plan(plan, self._stop))
         else:
             show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
@@ -126,10 +125,10 @@ class Terminal:
 
         With the output format ``json``, the offsets are shown on stderr.
         """
-        from migrate_groups.show import terminal_views
+        from migrate_groups.show.offsets import lag_by_partition
 
         for group, going in groups.items():
-            self._show_text(f"group {group}", terminal_views.lag_by_partition(list(going.rows())))
+            self._show_text(f"group {group}", lag_by_partition(list(going.rows())))
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
         talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
@@ -211,10 +210,10 @@ class Terminal:
         With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
         is not complete, or if a group that must have stopped still consumes.
         """
-        from migrate_groups.show import terminal_views
+        from migrate_groups.show import plan_result as views
 
         talk(f"receipt: {outcome.path}")
-        self._show_text(terminal_views.execution(outcome.execution))
+        self._show_text(views.execution(outcome.execution))
         self.show_receipt(outcome.receipt)
         outcome.check()
 
@@ -228,5 +227,5 @@ class Terminal:
 
             print_document(receipt_json.to_bytes(receipt))
 
-    def _show_text(self, *lines: RenderableType) -> None:
+    def _show_text(self, *lines: str | Result) -> None:
         (show if self.output_format == "table" else talk)(*lines)

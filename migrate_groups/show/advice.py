@@ -1,26 +1,33 @@
-"""The findings of ``advise`` about consumer groups that several applications share: terminal view, JSON document."""
+"""The findings of ``advise`` about consumer groups that several applications share."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from typing import Any
 
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.tables import UNKNOWN, Table, cell, number
+from migrate_groups.show.result import (
+    LENGTH,
+    NAME,
+    OFFSET,
+    TEXT,
+    UNKNOWN,
+    WORD,
+    Column,
+    Kind,
+    Line,
+    Result,
+    Role,
+    Table,
+    Tone,
+    headed,
+)
+from migrate_groups.show.rows import of_columns
 from migrate_groups.snapshots.row import Row
-from migrate_groups.text import counted, one_line, some
-
-_COLUMNS = {
-    **dict.fromkeys(("GROUP", "STATE", "TYPE", "ASSIGNOR"), "<"),
-    **dict.fromkeys(("APPLICATIONS", "MEMBERS", "IDLE", "TOPICS", "LAG"), ">"),
-    "ADVICE": "<",
-}
-_OF_APPLICATION = {"APPLICATION": "<", "MEMBERS": ">", "IDLE": ">", "LAG": ">", "TOPICS": "<", "CLIENT-IDS": "<"}
+from migrate_groups.text import counted, some
 
 
 class AdvisedTopic(Part, frozen=True, kw_only=True):
@@ -86,65 +93,65 @@ class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ad
     groups: Sequence[AdvisedGroup]
 
 
-def document(found: Sequence[GroupAdvice]) -> AdviceDocument:
-    """Return the findings as a JSON document."""
-    return AdviceDocument(groups=[_group(each) for each in found])
+_GROUP: list[Column[GroupAdvice]] = [
+    Column("GROUP", NAME, lambda each: each.status.group, "group"),
+    Column("STATE", WORD, lambda each: each.status.state, "state"),
+    Column("TYPE", WORD, lambda each: each.status.group_type, "type"),
+    Column(
+        "ASSIGNOR",
+        Kind(Role.WORD, lambda assignor: assignor or UNKNOWN),
+        lambda each: each.status.description.assignor,
+        "assignor",
+    ),
+    Column("", WORD, lambda each: each.finding, "finding"),
+    Column("APPLICATIONS", LENGTH, lambda each: _described(each), "applications"),
+    Column(
+        "MEMBERS", OFFSET, lambda each: None if each.status.members is None else len(each.status.members), "members"
+    ),
+    Column("IDLE", OFFSET, lambda each: None if each.applications is None else len(each.idle), "idle_members"),
+    Column("TOPICS", OFFSET, lambda each: len(each.status.topics)),
+    Column("LAG", OFFSET, lambda each: each.status.lag, "lag"),
+    Column("ADVICE", TEXT, lambda each: each.advice, "advice"),
+    Column("", TEXT, lambda each: sorted({member.client_id for member in each.broad}), "joining_client_ids"),
+    Column("", TEXT, lambda each: _topics(each.unsubscribed, each.status.partitions), "unsubscribed"),
+    Column("", TEXT, lambda each: each.status.remarks, "remarks"),
+]
+_APPLICATION: list[Column[AdvisedApplication]] = [
+    Column("APPLICATION", NAME, lambda each: each.name),
+    Column("MEMBERS", OFFSET, lambda each: each.members),
+    Column("IDLE", OFFSET, lambda each: each.idle_members),
+    Column("LAG", OFFSET, lambda each: each.lag),
+    Column("TOPICS", TEXT, lambda each: some([topic.topic for topic in each.topics])),
+    Column("CLIENT-IDS", TEXT, lambda each: some(each.client_ids)),
+]
 
 
-def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> RenderableType:
+def result(found: Sequence[GroupAdvice], *, whole: bool = False) -> Result:
     """Return a table with one line for each group, in the order of ``found``, and the totals.
 
     whole: add a table of the applications of each group.
     """
-    table = Table(_COLUMNS)
-    for each in found:
-        status = each.status
-        known = each.applications is not None
-        counts = (
-            len(each.applications or ()) if known else None,
-            None if status.members is None else len(status.members),
-            len(each.idle) if known else None,
-            len(status.topics),
-            status.lag,
-        )
-        names = (cell(status.group), status.state, status.group_type, status.description.assignor or UNKNOWN)
-        table.add_row(*names, *map(number, counts), cell(each.advice))
-    parts = [part for each in found if whole and each.applications for part in (Text(), *_applications(each))]
-    return Group(*([table] if found else []), Text(_totals(found)), *parts)
+    document = AdviceDocument(groups=[of_columns(AdvisedGroup, _GROUP, each) for each in found])
+    table: list[Table[Any] | Line] = [Table(columns=headed(_GROUP), rows=found, thing="group")] if found else []
+    details = [part for group in document.groups if whole for part in _applications(group)]
+    return Result(document=document, parts=[*table, Line(_totals(found)), *details])
 
 
-def _applications(advice: GroupAdvice) -> list[RenderableType]:
-    table = Table(_OF_APPLICATION)
-    for each in advice.applications or ():
-        numbers = (len(each.members), len(idle(each.members)), _lag(advice.status.partitions, each.topics))
-        texts = (some(each.topics), some(each.client_ids))
-        table.add_row(cell(each.name), *map(number, numbers), *map(cell, texts))
-    lines: list[RenderableType] = [Text(f"group {one_line(advice.status.group)}", style="bold"), table]
-    if advice.unsubscribed:
-        text = f"no member subscribes to {some(advice.unsubscribed)}, for which offsets are committed"
-        lines.append(Text(one_line(text), style="yellow"))
+def _applications(group: AdvisedGroup) -> list[Table[Any] | Line]:
+    if not group.applications:
+        return []
+    table = Table(title=f"group {group.group}", columns=_APPLICATION, rows=group.applications, thing="application")
+    lines: list[Table[Any] | Line] = [Line(""), table]
+    if group.unsubscribed:
+        topics = some([each.topic for each in group.unsubscribed])
+        lines.append(Line(f"no member subscribes to {topics}, for which offsets are committed", Tone.REMARK))
     return lines
 
 
-def _group(advice: GroupAdvice) -> AdvisedGroup:
-    status = advice.status
-    return AdvisedGroup(
-        group=status.group,
-        state=status.state,
-        type=status.group_type,
-        assignor=status.description.assignor,
-        finding=advice.finding,
-        advice=advice.advice,
-        members=None if status.members is None else len(status.members),
-        idle_members=None if advice.applications is None else len(advice.idle),
-        applications=None
-        if advice.applications is None
-        else [_application(each, status.partitions) for each in advice.applications],
-        joining_client_ids=sorted({member.client_id for member in advice.broad}),
-        unsubscribed=_topics(advice.unsubscribed, status.partitions),
-        lag=status.lag,
-        remarks=status.remarks,
-    )
+def _described(advice: GroupAdvice) -> list[AdvisedApplication] | None:
+    if advice.applications is None:
+        return None
+    return [_application(each, advice.status.partitions) for each in advice.applications]
 
 
 def _application(application: Application, rows: Sequence[Row]) -> AdvisedApplication:

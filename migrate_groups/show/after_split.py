@@ -1,25 +1,31 @@
-"""The cost of splitting a consumer group, as predicted and as measured: terminal view, JSON document, HTML page."""
+"""The cost of splitting a consumer group, as predicted and as measured (``advise --after``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from migrate_groups.migration.advise.after import AfterSplit
 from migrate_groups.migration.advise.predicted_costs import Predicted
+from migrate_groups.show import html
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.page import environment
-from migrate_groups.show.tables import UNKNOWN, Table, cell
-from migrate_groups.text import counted, one_line, some
+from migrate_groups.show.result import (
+    EXPECTED,
+    NAME,
+    OFFSET,
+    SECONDS,
+    UNKNOWN,
+    WORD,
+    Column,
+    Kind,
+    Line,
+    Result,
+    Role,
+    Table,
+    headed,
+)
+from migrate_groups.show.rows import of_columns
+from migrate_groups.text import counted, some
 
-_COLUMNS = {
-    **dict.fromkeys(("APPLICATION", "GROUP"), "<"),
-    **dict.fromkeys(("WAITED-BEFORE", "OUTAGE-BEFORE", "RESTARTS-BEFORE", "RESTARTS", "PREDICTED", "MEASURED"), ">"),
-    **dict.fromkeys(("HOLDS", "REMARKS"), "<"),
-}
-_TITLES = tuple(title.lower().replace("-", " ") for title in _COLUMNS)
 _NOTE = (
     "Seconds without an owner, measured between records of the log. Waited before: in the shared group, for others. "
     "Predicted: for as many restarts as there were since the split. It holds if what was measured is in this range, or "
@@ -75,81 +81,45 @@ class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-group
     applications: Sequence[AfterSplitApplication]
 
 
-def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
-    """Return the JSON document of the applications, in the order of ``found``."""
-    return AfterSplitDocument(
-        applications=[
-            AfterSplitApplication(
-                application=each.before.application,
-                assignor=each.before.assignor,
-                groups=each.groups,
-                waited_before=each.before.stood_still,
-                outage_before=each.before.outage,
-                restarts_before=each.before.replaced,
-                restarts=each.restarts,
-                predicted=None if each.predicted is None else PredictedSeconds(**each.predicted._asdict()),
-                measured=each.measured,
-                holds=each.holds,
-                remarks=each.remarks,
-            )
-            for each in found
-        ]
-    )
+def _seconds(value: Predicted | None) -> PredictedSeconds | None:
+    return None if value is None else PredictedSeconds(low=value.low, high=value.high)
 
 
-def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application.
+_COLUMNS: list[Column[AfterSplit]] = [
+    Column("APPLICATION", NAME, lambda each: each.before.application, "application"),
+    Column("", WORD, lambda each: each.before.assignor, "assignor"),
+    Column("GROUP", Kind(Role.NAME, lambda groups: some(groups) or UNKNOWN), lambda each: each.groups, "groups"),
+    Column("WAITED-BEFORE", SECONDS, lambda each: each.before.stood_still, "waited_before"),
+    Column("OUTAGE-BEFORE", SECONDS, lambda each: each.before.outage, "outage_before"),
+    Column("RESTARTS-BEFORE", OFFSET, lambda each: each.before.replaced, "restarts_before"),
+    Column("RESTARTS", OFFSET, lambda each: each.restarts, "restarts"),
+    Column("PREDICTED", EXPECTED, lambda each: _seconds(each.predicted), "predicted"),
+    Column("MEASURED", SECONDS, lambda each: each.measured, "measured"),
+    Column("HOLDS", Kind(Role.WORD, lambda holds: "yes" if holds else "no"), lambda each: each.holds, "holds"),
+    Column("REMARKS", Kind(Role.TEXT, "; ".join), lambda each: each.remarks, "remarks"),
+]
+
+
+def result(found: Sequence[AfterSplit]) -> Result:
+    """Return a table with one line for each application, in the order of ``found``.
 
     Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
     """
-    table = Table(_COLUMNS)
-    for each in found:
-        table.add_row(*map(cell, _cells(each)))
-    return Group(table, Text(_NOTE))
-
-
-def page(found: Sequence[AfterSplit]) -> str:
-    """Return the predicted and the measured cost of a split as one self-contained HTML page."""
+    document = AfterSplitDocument(applications=[of_columns(AfterSplitApplication, _COLUMNS, each) for each in found])
     group = found[0].before.group if found else UNKNOWN
-    known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
-    return (
-        environment()
-        .get_template("after_split.html")
-        .render(
-            title=f"{counted(len(found), 'application')} of {one_line(group)} after the split",
-            titles=_TITLES,
-            found=found,
-            most=max((each for each in known if each is not None), default=0),
-            seconds=_seconds,
-            rows=[_cells(each) for each in found],
-            note=_NOTE,
-        )
+    return Result(
+        document=document,
+        kind="Advice after a split",
+        title=f"{counted(len(found), 'application')} of {group} after the split",
+        parts=[
+            Table(columns=headed(_COLUMNS), rows=found, thing="application"),
+            Line(_NOTE),
+        ],
     )
 
 
-def _cells(each: AfterSplit) -> tuple[str, ...]:
-    row, seconds = each.before, each.measured
-    return (
-        row.application,
-        some(each.groups) if each.groups else UNKNOWN,
-        _seconds(row.stood_still),
-        _seconds(row.outage),
-        str(row.replaced),
-        UNKNOWN if each.restarts is None else str(each.restarts),
-        expected(each.predicted),
-        _seconds(seconds),
-        {True: "yes", False: "no", None: UNKNOWN}[each.holds],
-        "; ".join(each.remarks),
-    )
-
-
-def expected(value: Predicted | None) -> str:
-    """Return a predicted time as text, such as ``3.0 to 9.0 s``; ``-`` for None."""
-    if value is None:
-        return UNKNOWN
-    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
-    return f"{low} s" if low == high else f"{low} to {high} s"
-
-
-def _seconds(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f} s"
+def page(shown: Result) -> str:
+    """Return the predicted and the measured cost of a split as one self-contained HTML page."""
+    applications: Sequence[AfterSplitApplication] = shown.document.applications
+    seconds = [value for each in applications for value in (each.outage_before, each.measured, each.waited_before)]
+    return html.page("after_split.html", shown, most=max((each for each in seconds if each is not None), default=0))

@@ -1,15 +1,13 @@
-"""The result of ``audit``, which checks a migration in the log of ``__consumer_offsets``: terminal and JSON views."""
+"""The result of ``audit``, which checks a migration in the log of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.rows import object_type, objects
-from migrate_groups.show.tables import cell, table
+from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic import audit_result, evidence
 from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
@@ -19,8 +17,62 @@ from migrate_groups.text import counted, named
 _AuditedTopic, _Partition = object_type(audit_result.AuditedTopic), object_type(audit_result.Partition)
 _LateCommit, _Deletion = object_type(audit_result.LateCommit), object_type(audit_result.Deletion)
 Evidence, _Malformed = object_type(evidence.Evidence), object_type(audit_result.Malformed)
+T = TypeVar("T")
 # More rows than this are hard to read on a terminal; the JSON document has more.
 _MOST_ROWS = 50
+
+
+def _tally(verdicts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items() if number) or "-"
+
+
+def _place(each: audit_result.Partition | audit_result.LateCommit | audit_result.Deletion) -> str:
+    return "the whole group" if each.topic is None else f"{each.topic}-{each.partition}"
+
+
+_TALLY = Kind(Role.WORD, _tally)
+_SUMMARY: list[Column[audit_result.AuditedTopic]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("topic", NAME, lambda each: each.topic),
+    Column("from", NAME, lambda each: each.source_group),
+    Column("old group", _TALLY, lambda each: each.old),
+    Column("new group", _TALLY, lambda each: each.new),
+    Column("rewinds", COUNT, lambda each: each.rewinds),
+]
+_DOUBTFUL: list[Column[audit_result.Partition]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("partition", NAME, _place),
+    Column("old group", WORD, lambda each: each.old),
+    Column("new group", WORD, lambda each: each.new),
+    Column("handed over", COUNT, lambda each: each.written),
+    Column("first own", COUNT, lambda each: each.first_own),
+    Column("committed", COUNT, lambda each: each.committed),
+    Column("rewinds", COUNT, lambda each: each.rewinds),
+    Column("reason", TEXT, lambda each: each.reason),
+]
+_LATE: list[Column[audit_result.LateCommit]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("partition", NAME, _place),
+    Column("time", SECOND, lambda each: each.log_time),
+    Column("offset", COUNT, lambda each: each.offset),
+    Column("beyond", COUNT, lambda each: each.beyond),
+]
+_DELETED: list[Column[audit_result.Deletion]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("partition", NAME, _place),
+    Column("time", SECOND, lambda each: each.log_time),
+]
+_EVIDENCE: list[Column[evidence.Evidence]] = [
+    Column("log partition", WORD, lambda each: each.log_partition),
+    Column("from", COUNT, lambda each: each.start_offset),
+    Column("to", COUNT, lambda each: each.end_offset),
+    Column("records", COUNT, lambda each: each.records),
+    Column("control", COUNT, lambda each: each.control),
+    Column("aborted", COUNT, lambda each: each.aborted),
+    Column("missing", COUNT, lambda each: each.missing),
+    Column("malformed", COUNT, lambda each: each.malformed),
+    Column("held back", COUNT, lambda each: each.held_back),
+]
 
 
 class LogPart(Part, frozen=True, kw_only=True):
@@ -68,33 +120,6 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     source_log: LogPart | None
 
 
-def document(found: Audit) -> AuditDocument:
-    """Return the JSON document for the result of an audit."""
-    log = _log(found.log)
-    return AuditDocument(
-        problems=found.problems,
-        undetermined=found.undetermined,
-        old=found.old,
-        new=found.new,
-        rewinds=found.rewinds,
-        summary=objects(_AuditedTopic, found.summary),
-        doubtful=objects(_Partition, found.doubtful),
-        late_commits=objects(_LateCommit, found.late_commits),
-        deletions=log.deletions,
-        evidence=log.evidence,
-        malformed=log.malformed,
-        source_log=None if found.source_log is None else _log(found.source_log),
-    )
-
-
-def _log(found: OfLog) -> LogPart:
-    return LogPart(
-        deletions=objects(_Deletion, found.deletions),
-        evidence=objects(Evidence, found.evidence),
-        malformed=objects(_Malformed, found.malformed),
-    )
-
-
 def undetermined(found: Audit) -> str:
     """Return the error for an audit that found no problem, but partitions with the verdict ``undetermined``.
 
@@ -140,100 +165,43 @@ def conclusion(found: Audit) -> str:
     )
 
 
-def terminal(found: Audit) -> RenderableType:
-    """Return the result of an audit as tables with at most 50 rows each.
+def result(found: Audit) -> Result:
+    """Return the result of an audit as tables, with at most 50 rows each on a terminal.
 
     The tables are: verdicts, partitions with a problem or an undetermined verdict, commits of the source group after
     its offsets were handed over, deleted offsets, and the number of records that were read from each partition of
     ``__consumer_offsets``.
     """
-    parts: list[RenderableType] = [_summary(found)]
-    parts += _section("doubtful", _doubtful(found), found.doubtful)
-    parts += _section("late commits of the old group", _late(found), found.late_commits)
+    total = ["total", "", "", _tally(found.old), _tally(found.new), COUNT.of(found.rewinds)]
+    sections: list[Table[Any] | Line] = [
+        *_section("", _SUMMARY, found.summary, total),
+        *_section("doubtful", _DOUBTFUL, found.doubtful),
+        *_section("late commits of the old group", _LATE, found.late_commits),
+    ]
     if found.source_log is None:
-        parts += _of_log(found.log, "")
+        sections += _of_log(found.log, "")
     else:
-        parts += _of_log(found.source_log, " on the old group's cluster")
-        parts += _of_log(found.log, " on the new groups' cluster")
-    return Group(*parts)
+        sections += _of_log(found.source_log, " on the old group's cluster")
+        sections += _of_log(found.log, " on the new groups' cluster")
+    return Result(document=filled(AuditDocument, found, **found.log._asdict()), parts=sections)
 
 
-def _of_log(found: OfLog, where: str) -> list[RenderableType]:
-    """Return the tables about the log of one cluster. where: the end of each title, such as the name of the cluster."""
-    parts = _section(f"deleted or expired{where}", _deletions(found), found.deletions)
-    parts += [Text(f"evidence{where}", style="bold"), _evidence(found)]
+def _of_log(found: OfLog, where: str) -> list[Table[Any] | Line]:
+    """Return what was found in the log of one cluster. where: names the cluster, at the end of each title."""
+    parts: list[Table[Any] | Line] = [
+        *_section(f"deleted or expired{where}", _DELETED, found.deletions),
+        *_section(f"evidence{where}", _EVIDENCE, found.evidence),
+    ]
     if found.malformed:
         first = found.malformed[0]
         place = f"partition {first.log_partition}, offset {first.log_offset}: {first.problem}"
         number = sum(each.malformed for each in found.evidence)
-        parts.append(Text(f"{counted(number, 'record')} can't be decoded; the first: {place}"))
+        parts.append(Line(f"{counted(number, 'record')} can't be decoded; the first: {place}"))
     return parts
 
 
-def _summary(found: Audit) -> RenderableType:
-    made = table("group", "topic", "from", "old group", "new group", rewinds=">")
-    for each in found.summary[:_MOST_ROWS]:
-        source = cell(each.source_group or "-")
-        made.add_row(cell(each.group), each.topic, source, _counts(each.old), _counts(each.new), f"{each.rewinds:,}")
-    made.add_row("total", "", "", _counts(found.old), _counts(found.new), f"{found.rewinds:,}", style="bold")
-    return made
-
-
-def _counts(verdicts: dict[str, int]) -> str:
-    return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items() if number) or "-"
-
-
-def _section(title: str, shown: RenderableType, rows: Sequence[object]) -> list[RenderableType]:
-    if not rows:
+def _section(title: str, columns: Sequence[Column[T]], rows: Sequence[T], total: Sequence[str] = ()) -> list[Table[T]]:
+    if not (rows or total):
         return []
-    rest = len(rows) - _MOST_ROWS
-    at_least = "at least " if len(rows) >= MAX_ROWS else ""
-    more = [Text(f"… and {at_least}{rest:,} more", style="dim")] if rest > 0 else []
-    return [Text(title, style="bold"), shown, *more]
-
-
-def _doubtful(found: Audit) -> RenderableType:
-    made = table(
-        "group",
-        "partition",
-        "old group",
-        "new group",
-        handed_over=">",
-        first_own=">",
-        committed=">",
-        rewinds=">",
-        reason="<",
-    )
-    for each in found.doubtful[:_MOST_ROWS]:
-        numbers = _numbers(each.written, each.first_own, each.committed, each.rewinds)
-        place = f"{each.topic}-{each.partition}"
-        made.add_row(cell(each.group), place, each.old or "-", each.new or "-", *numbers, cell(each.reason or ""))
-    return made
-
-
-def _late(found: Audit) -> RenderableType:
-    made = table("group", "partition", "time", offset=">", beyond=">")
-    for each in found.late_commits[:_MOST_ROWS]:
-        at = f"{each.log_time:%Y-%m-%d %H:%M:%S}"
-        made.add_row(cell(each.group), f"{each.topic}-{each.partition}", at, *_numbers(each.offset, each.beyond))
-    return made
-
-
-def _deletions(found: OfLog) -> RenderableType:
-    made = table("group", "partition", "time")
-    for each in found.deletions[:_MOST_ROWS]:
-        place = "the whole group" if each.topic is None else f"{each.topic}-{each.partition}"
-        made.add_row(cell(each.group), place, f"{each.log_time:%Y-%m-%d %H:%M:%S}")
-    return made
-
-
-def _evidence(found: OfLog) -> RenderableType:
-    columns = ("from", "to", "records", "control", "aborted", "missing", "malformed", "held_back")
-    made = table("log partition", **dict.fromkeys(columns, ">"))
-    for each in found.evidence[:_MOST_ROWS]:
-        made.add_row(str(each.log_partition), *_numbers(*each[1:-1]))
-    return made
-
-
-def _numbers(*numbers: int | None) -> Iterable[str]:
-    return ["-" if number is None else f"{number:,}" for number in numbers]
+    at_least = len(rows) >= MAX_ROWS
+    return [Table(title=title, columns=columns, rows=rows, most=_MOST_ROWS, at_least=at_least, total=total)]

@@ -1,4 +1,4 @@
-"""The result of ``compare``, which compares the offsets of groups on two clusters: terminal view and JSON document."""
+"""The result of ``compare``, which compares the offsets of groups on two clusters."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.tables import Table, cell
+from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, headed
+from migrate_groups.show.rows import of_columns
 from migrate_groups.text import counted
 
 _MOST_ROWS = 200
-_COLUMNS = {
-    **dict.fromkeys(("GROUP", "TOPIC"), "<"),
-    **dict.fromkeys(("PARTITION", "COMMITTED"), ">"),
-    "TARGET-TOPIC": "<",
-    **dict.fromkeys(("TRANSLATED", "COMPARED", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
-    "STATUS": "<",
+MEANINGS = {
+    Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
+    Status.GONE: "one of the logs starts later",
+    Status.UNDETERMINED: "the offset can't be determined",
+    Status.TRUSTED: "no record could be compared; --trust-copy names the topic",
+    Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
+    Status.AMBIGUOUS: "several offsets are possible among identical records",
+    Status.BOUNDED: "compaction has removed the records that would show the offset",
+    Status.EXACT: "one offset is possible, and everything that was read fits it",
 }
-_STYLES = {Status.EXACT: "green"} | dict.fromkeys((Status.TRUSTED, Status.UNDETERMINED, Status.NOT_MIRRORED), "yellow")
+"""The meaning of each status, the worst first."""
 
 
 class ComparedPartition(Part, frozen=True, kw_only=True):
@@ -85,35 +87,37 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
+_Compared = tuple[str, TranslatedOffset]
+"""A group and its committed offset in a partition, translated."""
+_COLUMNS: list[Column[_Compared]] = [
+    Column("GROUP", NAME, lambda of: of[0], "group"),
+    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
+    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
+    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset"),
+    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic"),
+    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset"),
+    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
+    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
+    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset"),
+    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again"),
+    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped"),
+    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
+    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
+    Column("STATUS", WORD, lambda of: of[1].position.status, "status", lambda of: of[1].position.status),
+    Column("", WORD, lambda of: of[1].position.method, "method"),
+    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to"),
+    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before"),
+    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after"),
+]
+REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
+
+
 def document(found: Comparison) -> CompareDocument:
     """Return the JSON document of a comparison."""
     return CompareDocument(
         source_cluster=found.source_cluster,
         target_cluster=found.target_cluster,
-        partitions=[
-            ComparedPartition(
-                group=group,
-                topic=each.source.topic,
-                partition=each.source.partition,
-                committed_offset=each.committed,
-                target_topic=None if each.copy is None else each.copy.topic,
-                translated_offset=each.position.offset,
-                reread_at_most=each.position.reread,
-                target_committed_offset=each.there,
-                read_again=each.position.counts.again,
-                skipped=each.position.counts.skipped,
-                copies=each.position.counts.copies,
-                aborted=each.position.counts.aborted,
-                status=each.position.status,
-                reason=each.position.reason,
-                method=each.position.method,
-                compared=each.position.compared,
-                mirrored_to=each.position.as_of,
-                fingerprint_before=_hex(each.position.before),
-                fingerprint_after=_hex(each.position.after),
-            )
-            for group, each in found.partitions
-        ],
+        partitions=[of_columns(ComparedPartition, [*_COLUMNS, REASON], of) for of in found.partitions],
     )
 
 
@@ -146,39 +150,23 @@ def _hex(print_: bytes | None) -> str | None:
     return None if print_ is None else print_.hex()
 
 
-def terminal(found: Comparison) -> RenderableType:
+def result(found: Comparison) -> Result:
     """Return a table with a line for each partition, then the reasons for their statuses, then the totals.
 
-    The table has at most 200 lines. Partitions whose committed offset on the target is not known to be right
-    come first.
+    On a terminal, the table has at most 200 lines. Partitions whose committed offset on the target is not known to be
+    right come first, the worst status first.
     """
-    shown = sorted(found.partitions, key=lambda of: (of[1].position.is_known and not of[1].is_off, of[0], of[1].source))
-    table = Table(_COLUMNS)
-    for group, each in shown[:_MOST_ROWS]:
-        table.add_row(cell(group), *_cells(each))
-    rest = len(shown) - _MOST_ROWS
-    more = [Text(f"… and {counted(rest, 'more partition')}")] if rest > 0 else []
-    reasons = Counter(
-        (each.position.status, each.position.reason) for _, each in found.partitions if each.position.reason
-    )
+    severity = list(MEANINGS)
+    worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
+    table = Table(columns=headed(_COLUMNS), rows=worst_first, thing="partition", most=_MOST_ROWS)
+    positions = [each.position for _, each in found.partitions]
+    reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [
-        Text.assemble(f"{status}, {counted(number, 'partition')}: ", cell(reason))
+        Line(f"{status}, {counted(number, 'partition')}: {reason}")
         for (status, reason), number in reasons.most_common()
     ]
-    return Group(table, *more, *lines, Text(_totals([each for _, each in found.partitions])))
-
-
-def _cells(each: TranslatedOffset) -> list[str | Text]:
-    position, counts = each.position, each.position.counts
-    numbers = (position.offset, position.compared, each.there, counts.again, counts.skipped, counts.copies)
-    return [
-        each.source.topic,
-        str(each.source.partition),
-        "-" if each.committed is None else str(each.committed),
-        each.copy.topic if each.copy else "-",
-        *("-" if number is None else str(number) for number in numbers),
-        Text(position.status, style=_STYLES.get(position.status, "red")),
-    ]
+    totals = Line(_totals([each for _, each in found.partitions]))
+    return Result(document=document(found), parts=[table, *lines, totals])
 
 
 def _totals(partitions: Sequence[TranslatedOffset]) -> str:

@@ -1,32 +1,52 @@
-"""What it costs applications to share one consumer group (``advise --log``): terminal, JSON and Markdown views."""
+"""What it costs applications to share one consumer group (``advise --log``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from migrate_groups.migration.advise.predicted_costs import GroupCost
-from migrate_groups.show import comment
+from migrate_groups.migration.advise.predicted_costs import GroupCost, Predicted
 from migrate_groups.show.after_split import PredictedSeconds
-from migrate_groups.show.comment import Size
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.rows import object_type, objects
-from migrate_groups.show.tables import UNKNOWN, Table, cell, number
+from migrate_groups.show.result import (
+    COUNT,
+    EXPECTED,
+    NAME,
+    OFFSET,
+    SECONDS,
+    TEXT,
+    Column,
+    Groups,
+    Kind,
+    Line,
+    Result,
+    Role,
+    Table,
+)
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic.advice_result import Costs, SharedCost
 from migrate_groups.text import counted, some
 
 _MOST_ROWS = 200
+_FIGURE = Kind(Role.FIGURE)
+_SHARE = Kind(Role.FIGURE, "{:.0%}".format)
+_RATIO = Kind(Role.FIGURE, "{:.1f}".format)
 _Application = object_type(SharedCost)
-LIMITS = (
+_LIMITS = (
     "Times are measured between records: from a member's last commit to the record of the next generation. The real "
     "time is longer by what a client takes to get its assignment after that record. It is shorter, by up to a commit "
     "interval, if the member does not commit when its partitions are revoked. "
     "Deployments count as rebalances. In cooperative groups only the partitions of members that left are counted. In "
     "KIP-848 groups a partition's time without an owner is counted, and no rebalances; commits that failed and records "
-    "that came twice are in no log.",
+    "that came twice are in no log."
 )
+
+
+class _Cost(NamedTuple):
+    """What sharing a group costs an application, and what is predicted for a group of its own; None: not known."""
+
+    row: SharedCost
+    predicted: Predicted | None
 
 
 class CostlyGroup(Part, frozen=True, kw_only=True):
@@ -55,76 +75,58 @@ class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/cos
     groups: tuple[CostlyGroup, ...]
 
 
-def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
-    """Return the JSON document of these groups, in the order of ``groups``."""
-    return CostsDocument(
-        found=found.found,
-        groups=tuple(
-            CostlyGroup(
-                group=each.group,
-                advice=each.advice,
-                stood_still=each.stood_still,
-                predicted={name: PredictedSeconds(**of._asdict()) for name, of in each.predicted.items()},
-                applications=objects(_Application, each.applications),
+_GROUP: list[Column[GroupCost]] = [
+    Column("GROUP", NAME, lambda each: each.group),
+    Column("APPLICATIONS", OFFSET, lambda each: each.applications[0].applications),
+    Column("REBALANCES", OFFSET, lambda each: each.applications[0].rebalances),
+    Column("STOOD-STILL", SECONDS, lambda each: each.stood_still),
+    Column("ADVICE", TEXT, lambda each: each.advice),
+]
+_OF_GROUP: Column[_Cost] = Column("group", NAME, lambda each: each.row.group)
+_APPLICATION: list[Column[_Cost]] = [
+    Column("application", NAME, lambda each: each.row.application),
+    Column("rebalances caused", _FIGURE, lambda each: f"{each.row.caused:,} of {each.row.rebalances:,}"),
+    Column("stood still for others", SECONDS, lambda each: each.row.stood_still),
+    Column("own outage", SECONDS, lambda each: each.row.outage),
+    Column("restarted together", COUNT, lambda each: each.row.replaced),
+    Column("keeps up", _SHARE, lambda each: each.row.keeps_up),
+    Column("idle members", COUNT, lambda each: each.row.idle),
+    Column("busiest to mean", _RATIO, lambda each: each.row.spread),
+    Column("compacted away", COUNT, lambda each: each.row.missing),
+    Column("after a split", EXPECTED, lambda each: each.predicted),
+    Column("topics", TEXT, lambda each: some(each.row.topics)),
+]
+
+
+def result(found: Costs, groups: Sequence[GroupCost]) -> Result:
+    """Return what sharing each group costs, in the order of ``groups``, and for a shared group each application.
+
+    A terminal shows the first 200 groups.
+    """
+    document = CostsDocument(found=found.found, groups=tuple(filled(CostlyGroup, each) for each in groups))
+    return Result(
+        document=document,
+        kind="Advice",
+        title=f"Advice on {counted(len(groups), 'consumer group')}",
+        parts=[
+            Table(columns=_GROUP, rows=groups, thing="group", most=_MOST_ROWS),
+            Line(_LIMITS),
+        ],
+        details=[
+            Table(
+                columns=[_OF_GROUP, *_APPLICATION],
+                rows=[cost for each in groups if len(each.applications) > 1 for cost in _costs(each)],
+                thing="application",
+                groups=Groups(lambda _: ""),
             )
-            for each in groups
-        ),
+        ],
     )
 
 
-def terminal(groups: Sequence[GroupCost]) -> RenderableType:
-    """Return a table of what sharing each group costs, with the first 200 of ``groups``, and a note below it."""
-    table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
-    for each in groups[:_MOST_ROWS]:
-        first = each.applications[0]
-        counts = (str(first.applications), str(first.rebalances), seconds(each.stood_still))
-        table.add_row(cell(each.group), *counts, cell(each.advice))
-    rest = len(groups) - _MOST_ROWS
-    return Group(table, *([Text(f"… and {counted(rest, 'more group')}")] if rest > 0 else []), Text(LIMITS[0]))
+def of_group(group: GroupCost) -> Table[_Cost]:
+    """Return a table of what sharing a group costs each of its applications."""
+    return Table(columns=_APPLICATION, rows=_costs(group), thing="application")
 
 
-def markdown(groups: Sequence[GroupCost]) -> str:
-    """Return what sharing the groups costs, and the advice, as GitHub Markdown of at most 64,000 bytes."""
-    return comment.fitting(lambda size: _blocks(groups, size))
-
-
-def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
-    yield f"### Advice on {counted(len(groups), 'consumer group')}"
-    rows = (
-        (comment.code(each.group, size), seconds(each.stood_still), comment.prose(each.advice, size)) for each in groups
-    )
-    yield comment.table(("group", "stood still >", "advice"), rows, len(groups), size, "group")
-    for each in [each for each in groups if len(each.applications) > 1][: size.rows]:
-        lines = (
-            (comment.code(row.application, size), *figures(row), comment.prose(some(row.topics), size))
-            for row in each.applications
-        )
-        header = ("application", *(f"{title} >" for title in TITLES), "topics")
-        table = comment.table(header, lines, len(each.applications), size, "application")
-        yield comment.folded(comment.html_code(each.group, size), table)
-    yield comment.prose(LIMITS[0], Size(characters=1000, rows=1))
-
-
-TITLES = (
-    *("rebalances caused", "stood still for others", "own outage", "restarted together"),
-    *("keeps up", "idle members", "busiest to mean", "compacted away"),
-)
-
-
-def figures(row: SharedCost) -> tuple[str, ...]:
-    """Return the cells of an application in the table of costs as texts, in the order of `TITLES`."""
-    return (
-        f"{row.caused:,} of {row.rebalances:,}",
-        seconds(row.stood_still),
-        seconds(row.outage),
-        f"{row.replaced:,}",
-        UNKNOWN if row.keeps_up is None else f"{row.keeps_up:.0%}",
-        number(row.idle),
-        UNKNOWN if row.spread is None else f"{row.spread:.1f}",
-        f"{row.missing:,}",
-    )
-
-
-def seconds(value: float | None) -> str:
-    """Return a number of seconds as text, such as ``3.0 s``; ``-`` for None."""
-    return "-" if value is None else f"{value:.1f} s"
+def _costs(group: GroupCost) -> list[_Cost]:
+    return [_Cost(row, group.predicted.get(row.application)) for row in group.applications]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import GroupCost
-from migrate_groups.show.after_split import expected
-from migrate_groups.show.costs import LIMITS, TITLES, figures, seconds
-from migrate_groups.show.page import drawn, environment
+from migrate_groups.show import html
+from migrate_groups.show.costs import of_group, result
+from migrate_groups.show.curves import drawn
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from migrate_groups.text import some
@@ -76,27 +76,23 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
     lag: the lag of the groups over time. suggested: by group name, the suggested client settings or split.
     """
     shared = [each for each in groups if len(each.applications) > 1][:_MOST_GROUPS]
-    return (
-        environment()
-        .get_template("advice.html")
-        .render(
-            groups=groups,
-            shared=shared,
-            timelines={each.group: _timeline(each, found.generations) for each in shared},
-            maps={each.group: _map(each, found.subscriptions) for each in shared},
-            most={each.group: _most(each) for each in shared},
-            suggested=suggested,
-            titles=TITLES,
-            figures=figures,
-            seconds=seconds,
-            expected=expected,
-            limits=LIMITS,
-            bar_width=_WIDTH,
-            bar_height=_HEIGHT,
-            where=lambda each: each.group,
-            **drawn([each for each in lag if each.topic is None], _MOST_CURVES),
-            table="history (migrate-groups history)",
-        )
+    return html.page(
+        "advice.html",
+        result(found, groups),
+        shared=shared,
+        timelines={each.group: _timeline(each, found.generations) for each in shared},
+        maps={each.group: _map(each, found.subscriptions) for each in shared},
+        most={each.group: _most(each) for each in shared},
+        evidence={each.group: of_group(each) for each in shared},
+        suggested=suggested,
+        bar_width=_WIDTH,
+        bar_height=_HEIGHT,
+        **drawn(
+            [each for each in lag if each.topic is None],
+            _MOST_CURVES,
+            "history (migrate-groups history)",
+            lambda each: each.group,
+        ),
     )
 
 

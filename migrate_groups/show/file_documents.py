@@ -11,8 +11,6 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.documents import Document, Part
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.rewind import Rewinding
-    from migrate_groups.snapshots.rewind_decision import RewindDecision
     from migrate_groups.snapshots.snapshot import SnapshotTable
     from migrate_groups.snapshots.split import Coverage
 
@@ -144,21 +142,6 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
     note: str | None
     detail: str
 
-    @staticmethod
-    def of(decision: RewindDecision) -> RewoundPartition:
-        """Return the JSON object for the offset at which the replay of a partition begins."""
-        return RewoundPartition(
-            topic=decision.row.topic,
-            partition=decision.row.partition,
-            log_start_offset=decision.bounds.start,
-            log_end_offset=decision.bounds.end,
-            committed_offset=decision.row.offset,
-            offset=decision.offset,
-            to_replay=decision.to_replay,
-            note=decision.note,
-            detail=decision.detail,
-        )
-
 
 class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/rewind"):
     """The file that ``rewind`` wrote: the offsets at which a replay begins.
@@ -172,20 +155,6 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
     to_replay: int
     partitions: tuple[RewoundPartition, ...]
     left_out: tuple[TopicPartition, ...]
-
-    @staticmethod
-    def of(output: Path, time: str | None, found: Rewinding) -> RewindDocument:
-        """Return the document for a rewind that was saved to ``output``.
-
-        time: the time from which records are replayed; None if no time was requested.
-        """
-        return RewindDocument(
-            output=output,
-            time=time,
-            to_replay=sum(decision.to_replay for decision in found.decisions),
-            partitions=tuple(map(RewoundPartition.of, found.decisions)),
-            left_out=tuple(found.left_out),
-        )
 
 
 def rows_by_group(table: SnapshotTable) -> tuple[GroupRows, ...]:

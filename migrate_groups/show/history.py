@@ -1,29 +1,35 @@
-"""The commits and lag of groups over time, from the log of ``__consumer_offsets``: terminal, JSON and HTML views."""
+"""The commits and lag of groups over time, from the log of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
+from migrate_groups.show import html
 from migrate_groups.show.audit import Evidence
+from migrate_groups.show.curves import drawn
 from migrate_groups.show.documents import Document
-from migrate_groups.show.page import drawn, environment
 from migrate_groups.show.reconciliation import Moment
-from migrate_groups.show.rows import object_type, objects
-from migrate_groups.show.tables import cell, table
-from migrate_groups.show.verdicts import number
+from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, hints
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from migrate_groups.text import counted
 
 _Group = object_type(GroupHistory)
 _MOST_ROWS = 50
 _MOST_CURVES = 100
-_TITLES = (
-    "topics", "partitions", "commits", "rewinds", "deletions", "first commit", "last commit",
-    "highest lag", "last lag", "missing",
-)  # fmt: skip
+_COLUMNS: list[Column[GroupHistory]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("topics", COUNT, lambda each: each.topics),
+    Column("partitions", COUNT, lambda each: each.partitions),
+    Column("commits", COUNT, lambda each: each.commits),
+    Column("rewinds", COUNT, lambda each: each.rewinds),
+    Column("deletions", COUNT, lambda each: each.deletions),
+    Column("first commit", MINUTE, lambda each: each.first_commit_at),
+    Column("last commit", MINUTE, lambda each: each.last_commit_at),
+    Column("highest lag", COUNT, lambda each: each.most_lag),
+    Column("last lag", COUNT, lambda each: each.last_lag),
+    Column("missing", COUNT, lambda each: each.missing),
+]
 
 
 class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
@@ -45,49 +51,25 @@ class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/h
     evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
 
 
-def document(found: History) -> HistoryDocument:
-    """Return the JSON document for the history of consumer groups that a Spark job has computed."""
-    return HistoryDocument(
-        found=found.found,
-        first=found.first,
-        last=found.last,
-        groups=objects(_Group, found.groups),
-        timeline=objects(Moment, found.timeline),
-        evidence=objects(Evidence, found.evidence),
+def result(found: History) -> Result:
+    """Return a table of groups, on a terminal the 50 with the most commits, and hints.
+
+    The hints say what ``__consumer_offsets`` can't show.
+    """
+    table = Table(columns=_COLUMNS, rows=found.groups, thing="group", found=found.found, most=_MOST_ROWS)
+    return Result(
+        document=filled(HistoryDocument, found),
+        kind="History of committed offsets",
+        title=f"{counted(found.found, 'group')}, {SECOND.of(found.first)} to {SECOND.of(found.last)} (UTC)",
+        parts=[table, *hints(_hints(found))],
     )
-
-
-def terminal(found: History) -> RenderableType:
-    """Return a table of the 50 groups with the most commits, and hints on what ``__consumer_offsets`` can't show."""
-    made = table("group", **{title.replace(" ", "_"): ">" for title in _TITLES})
-    for each in found.groups[:_MOST_ROWS]:
-        made.add_row(cell(each.group), *_figures(each))
-    rest = found.found - min(len(found.groups), _MOST_ROWS)
-    more = [Text(f"… and {counted(rest, 'more group')}", style="dim")] if rest else []
-    return Group(made, *more, *(Text(hint, style="yellow") for hint in _hints(found)))
 
 
 def page(found: History) -> str:
     """Return the history as one self-contained HTML page: a table of groups, and at most 100 curves of their lag."""
-    return (
-        environment()
-        .get_template("history.html")
-        .render(
-            found=found,
-            hints=_hints(found),
-            titles=_TITLES,
-            figures=_figures,
-            where=lambda each: each.group,
-            **drawn(found.timeline, _MOST_CURVES),
-            table="history.parquet",
-        )
+    return html.page(
+        "history.html", result(found), **drawn(found.timeline, _MOST_CURVES, "history.parquet", lambda each: each.group)
     )
-
-
-def _figures(each: GroupHistory) -> tuple[str, ...]:
-    times = (_minute(each.first_commit_at), _minute(each.last_commit_at))
-    counts = (each.topics, each.partitions, each.commits, each.rewinds, each.deletions)
-    return (*map(number, counts), *times, *map(number, (each.most_lag, each.last_lag, each.missing)))
 
 
 def _hints(found: History) -> list[str]:
@@ -110,7 +92,3 @@ def _hints(found: History) -> list[str]:
     if malformed := sum(each.malformed for each in found.evidence):
         hints.append(f"Left out: {counted(malformed, 'record')} that can't be decoded.")
     return hints
-
-
-def _minute(value: datetime | None) -> str:
-    return "-" if value is None else f"{value:%Y-%m-%d %H:%M}"

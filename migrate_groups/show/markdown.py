@@ -1,127 +1,174 @@
-"""A plan of offset writes as a GitHub comment: a summary, then a ``<details>`` section of partitions per group.
+"""Draw a result as a GitHub comment in Markdown: a summary, tables, ``<details>`` sections, and names as literal text.
 
-A plan that is too large for a comment is cut.
+A comment that is too long for GitHub is drawn again, with fewer rows and shorter names, until it fits.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Action, Change
-from migrate_groups.planning.check import Check, Verdict
-from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.planned_stop import PlannedStop
-from migrate_groups.show import changes as in_words
-from migrate_groups.show import comment, planned_stop
-from migrate_groups.show.comment import Size
-from migrate_groups.text import counted
+from migrate_groups.show.result import Column, Line, Result, Role, Table, Tone, more
+from migrate_groups.text import cut
 
-_MEANING = {
-    Verdict.NOT_APPLICABLE: "there is nothing to check",
-    Verdict.PASS: "every check that applies passes",
-    Verdict.WARN: "no check refuses",
-    Verdict.NOT_KNOWN: "no check refuses; what could not be read is named below",
-    Verdict.PENDING: "no check refuses; the pending checks must pass at the write",
-    Verdict.REFUSE: "refused: nothing can be written",
-}
+# In bytes, because a text never has more characters than bytes. The limit is lower than GitHub's 65,536
+# characters, so that a workflow can add a line.
+_MOST_BYTES = 64_000
 
 
-def plan(plan: Plan, plan_file: str | None = None, stop: PlannedStop | None = None) -> str:
-    """Return a plan of offset writes as GitHub Markdown of at most 64,000 bytes; a larger plan is cut.
+class Size(NamedTuple):
+    """The limits within which a GitHub comment is drawn.
 
-    plan_file: the file with the whole plan; None if the plan was not saved. stop: which members of the source group
-    must stop; None leaves this part out.
+    rows: the highest number of rows in a table, and of groups in the comment. characters: the highest number of
+    characters in a name or a reason.
     """
-    return comment.fitting(lambda size: _blocks(plan, plan_file, stop, size))
+
+    rows: int
+    characters: int
 
 
-def _blocks(plan: Plan, plan_file: str | None, stop: PlannedStop | None, size: Size) -> Iterator[str]:
-    groups: dict[str, list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        groups[change.group].append(change)
-    yield f"### Consumer groups: {in_words.tally(plan.changes)}"
-    yield f"**{plan.verdict}**: {_MEANING[plan.verdict]}. {_where(plan, size)}."
-    if size is not comment.WHOLE:
-        yield _where_all_is(plan_file, size)
-    if stop is not None:
-        notes = [*planned_stop.who(stop), planned_stop.how_long(stop)]
-        yield "\n".join(f"- {comment.prose(note, size)}" for note in notes)
-    yield _hand_overs(plan, size)
-    yield _attention(plan.checks, size)
-    yield comment.folded(f"{counted(len(plan.checks), 'check')}: {_verdicts(plan.checks)}", _checks(plan.checks, size))
-    for group, of_group in islice(groups.items(), size.rows):
-        yield _group(group, of_group, in_words.origins(plan), size)
-    yield comment.more(len(groups) - size.rows, "group")
-    yield f"intent {comment.code(plan.intent, comment.WHOLE)}<br>content {comment.code(plan.content, comment.WHOLE)}"
+WHOLE = Size(1_000_000, 2_000)
+"""The limits of a comment that is not cut."""
+
+_SIZES = (
+    WHOLE,
+    Size(1_000, 1_000),
+    Size(700, 600),
+    Size(500, 500),
+    Size(300, 300),
+    Size(200, 250),
+    Size(100, 200),
+    Size(50, 150),
+    Size(20, 100),
+    Size(10, 60),
+    Size(5, 40),
+)
 
 
-def _where_all_is(plan_file: str | None, size: Size) -> str:
-    if plan_file:
-        return f"**Cut to fit a comment**: {comment.code(plan_file, size)} has every partition."
-    return "**Cut to fit a comment**: `--plan-out plan.json` saves every partition."
+def draw(result: Result) -> str:
+    """Return a result as GitHub Markdown of at most 64,000 bytes; a larger result is cut."""
+    return fitting(lambda size: _blocks(result, size))
 
 
-def _where(plan: Plan, size: Size) -> str:
-    here = comment.code(plan.cluster_id, size)
-    if plan.translation is None:
-        return f"Cluster {here}"
-    return f"From cluster {comment.code(plan.translation.cluster_id, size)} to cluster {here}"
+def fitting(render: Callable[[Size], Iterable[str]]) -> str:
+    """Return a GitHub comment as Markdown of at most 64,000 bytes.
+
+    render: returns the paragraphs, tables and sections of the comment for the given limits. It is called with lower and
+    lower limits until the comment fits.
+    """
+    texts = (_joined(render(size)) for size in _SIZES)
+    return next(text for text in texts if text is not None)
 
 
-def _hand_overs(plan: Plan, size: Size) -> str:
-    elsewhere = plan.translation.group if plan.translation else None
-    counts: dict[tuple[str | None, str], Counter[Action]] = defaultdict(Counter)
-    topics: dict[tuple[str | None, str], set[str]] = defaultdict(set)
-    for change in plan.changes:
-        pair = change.source_group or elsewhere, change.group
-        counts[pair][change.action] += 1
-        topics[pair].add(change.topic)
-    actions = [each for each in Action if each is not Action.NOT_MIRRORED or any(of[each] for of in counts.values())]
-    rows = (
-        (
-            comment.code(source, size) if source is not None else "(set)",
-            comment.code(group, size),
-            f"{len(topics[source, group]):,}",
-            *(f"{counts[source, group][action]:,}" for action in actions),
-        )
-        for source, group in counts
-    )
-    header = ("from", "to", "topics >", *(f"{action} >" for action in actions))
-    return comment.table(header, rows, len(counts), size, "hand-over")
+def _blocks(result: Result, size: Size) -> Iterator[str]:
+    tables, details = ([each for each in of if not each.is_empty] for of in (result.tables, result.details))
+    grouped = [each for each in (*tables, *details) if each.groups]
+    if result.title:
+        yield f"### {_prose(result.title, size)}"
+    if result.verdict:
+        word, sentence, _ = result.verdict
+        places = " ".join(f"{name} {_code(place, size)}" for name, place in result.places.items())
+        yield f"**{word}**: {_prose(sentence, size)}." + (f" {places}." if places else "")
+    if result.everything and (size is not WHOLE or any(each.left_out(len(each.rows)) for each in grouped)):
+        name, does = result.everything
+        yield f"**Cut to fit a comment**: {_code(name, size)} {does}."
+    listed = [each for each in result.lines if each.tone is not Tone.PLAIN]
+    yield "\n".join(f"- {_line(each, size)}" for each in listed[: size.rows])
+    if result.figures:
+        yield "\n".join(_rows([["", *result.figures], [":--", *["--:"] * len(result.figures)], _total(result.figures)]))
+    yield from (_table(each, size) for each in (*tables, *details) if not (each.groups or each.folded))
+    yield "\n".join(_item(each.columns, row, size) for each in tables for row in each.pressing)
+    yield from (_folded(each, size) for each in tables if each.folded)
+    for table in grouped:
+        yield from _by_group(table, size)
+    yield from (_folded(each, size) for each in details if each.folded)
+    yield from (_line(each, WHOLE) for each in result.lines if each.tone is Tone.PLAIN)
+    yield "<br>".join(f"{name} {_code(value, WHOLE)}" for name, value in result.ids.items())
 
 
-def _attention(checks: Sequence[Check], size: Size) -> str:
-    worst_first = sorted(checks, key=lambda check: list(Verdict).index(check.verdict), reverse=True)
-    return "\n".join(
-        f"- **{check.verdict}** {comment.prose(check.name, size)}: {comment.prose(check.reason, size)}"
-        for check in worst_first
-        if check.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
-    )
+def _total(figures: Mapping[str, str]) -> list[str]:
+    return ["total", *figures.values()]
 
 
-def _checks(checks: Sequence[Check], size: Size) -> str:
-    rows = ((check.verdict, comment.prose(check.name, size), comment.prose(check.reason, size)) for check in checks)
-    return comment.table(("verdict", "check", "reason"), rows, len(checks), size, "check")
+def _table(table: Table[Any], size: Size) -> str:
+    shown = table.rows[: size.rows]
+    title = f"#### {_prose(table.title, size)}\n\n" if table.title else ""
+    return title + _of_rows(table.columns, shown, table.left_out(len(shown)), size)
 
 
-def _verdicts(checks: Sequence[Check]) -> str:
-    counts = Counter(check.verdict for check in checks)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+def _by_group(table: Table[Any], size: Size) -> Iterator[str]:
+    groups = table.by_group()
+    for group, rows in [*groups.items()][: size.rows]:
+        about = table.groups.text(rows) if table.groups else ""
+        rest = more(len(rows) - size.rows, table.thing)
+        # Until the next empty line GitHub interprets no Markdown within HTML, and within <code> no mention (@name).
+        summary = f"<code>{html.escape(cut(group, size.characters))}</code>"
+        summary += f": {html.escape(about)}" if about else ""
+        yield _details(summary, _of_rows(table.columns[1:], rows[: size.rows], rest, size))
+    yield more(len(groups) - size.rows, "group")
+    yield table.left_out(len(table.rows))
 
 
-def _group(group: str, changes: Sequence[Change], origins: Mapping[TopicPartition, str], size: Size) -> str:
-    summary = f"{comment.html_code(group, size)}: {in_words.tally(changes)}"
-    rows = (
-        (
-            comment.code(change.topic, size),
-            str(change.partition),
-            *in_words.cells(change),
-            *([origins.get(change.topic_partition, "")] if origins else []),
-        )
-        for change in changes
-    )
-    header = ("topic", "partition >", "before >", "after >", "change", *(["from"] if origins else []))
-    return comment.folded(summary, comment.table(header, rows, len(changes), size, "partition"))
+def _folded(table: Table[Any], size: Size) -> str:
+    return _details(html.escape(table.folded), _table(table, size))
+
+
+def _details(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def _of_rows(columns: Sequence[Column[Any]], rows: Sequence[Any], rest: str, size: Size) -> str:
+    sides = ["--:" if column.kind.role is Role.FIGURE else ":--" for column in columns]
+    cells = [[_cell(column, row, size) for column in columns] for row in rows]
+    lines = "\n".join(_rows([[column.title for column in columns], sides, *cells]))
+    return f"{lines}\n\n{rest}" if rest else lines
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    # In a table every pipe must be escaped, also within code (GitHub Flavored Markdown).
+    return ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def _item(columns: Sequence[Column[Any]], row: Any, size: Size) -> str:
+    verdict, name, reason = (_cell(column, row, size) for column in columns)
+    return f"- **{verdict}** {name}: {reason}"
+
+
+def _cell(column: Column[Any], row: Any, size: Size) -> str:
+    is_name = column.kind.role is Role.NAME and column.value(row) is not None
+    return (_code if is_name else _prose)(column.text(row), size)
+
+
+def _line(line: Line, size: Size) -> str:
+    phrases = line._replace(text=cut(line.text, size.characters)).phrases()
+    return "".join((_code if is_code else _prose)(part, size) for part, is_code in phrases)
+
+
+def _code(text: str, size: Size) -> str:
+    """Return a name as inline code in Markdown, cut to ``size.characters``."""
+    # In inline code GitHub interprets no markup, mention (@name) or reference (#1).
+    text = cut(text, size.characters)
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _prose(text: str, size: Size) -> str:
+    """Return a text, cut to ``size.characters``, as Markdown that GitHub shows literally."""
+    escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
+    # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
+    return re.sub("([@#])", r"\1&#8203;", escaped)
+
+
+def _joined(blocks: Iterable[str]) -> str | None:
+    """Return the blocks as one comment; None if the comment would have more than 64,000 bytes."""
+    shown: list[str] = []
+    bytes_so_far = -1  # because the last block is followed by one newline, and every other block by two
+    for block in filter(None, blocks):
+        shown.append(block)
+        bytes_so_far += len(block.encode()) + 2
+        if bytes_so_far > _MOST_BYTES:
+            return None
+    return "\n\n".join(shown) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.tables import Table, cell, number, table
+from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Result, Table
 from migrate_groups.text import counted, some
 
 _OF_EXIT_CODE = {2: "invalid", 3: "refused", 4: "incomplete", 5: "no answer"}
@@ -43,6 +43,14 @@ class GroupMove(Part, frozen=True, kw_only=True):
         )
 
 
+_COLUMNS: list[Column[GroupMove]] = [
+    Column("group", NAME, lambda each: each.group),
+    Column("verdict", WORD, lambda each: each.verdict),
+    Column("offsets", OFFSET, lambda each: each.offsets),
+    Column("reason", TEXT, lambda each: each.reason),
+]
+
+
 class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/moves"):
     """The document that ``migrate`` prints if it moves several whole groups to another cluster.
 
@@ -57,12 +65,9 @@ class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/mov
         """The most serious exit code of a group: the first of 4, 1, 5, 2, 3 and 0 that any group has."""
         return min((each.exit_code for each in self.groups), key=_SERIOUS.index, default=0)
 
-    def terminal(self) -> Table:
+    def result(self) -> Result:
         """Return a table with the outcome for each group: verdict, number of offsets, and error."""
-        shown = table("group", "verdict", offsets=">", reason="<")
-        for each in self.groups:
-            shown.add_row(cell(each.group), each.verdict, number(each.offsets), cell(each.reason or ""))
-        return shown
+        return Result(document=self, parts=[Table(columns=_COLUMNS, rows=self.groups, thing="group")])
 
     def conclusion(self) -> str:
         """Return a sentence that says how many groups failed, and which."""

@@ -1,11 +1,21 @@
-"""Convert rows that a Spark job returned, which are named tuples, to objects of a JSON document."""
+"""Make JSON documents, or objects in them, of the columns of a table, and of named tuples that Spark jobs return."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, get_type_hints
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
+
+from migrate_groups.show.result import Column
+
+T = TypeVar("T", bound=msgspec.Struct)
+S = TypeVar("S")
+
+
+def of_columns(kind: type[T], columns: Iterable[Column[S]], row: S, **more: object) -> T:
+    """Return an object of a JSON document with the values of a row. more: fields that no column has."""
+    return kind(**{column.field: column.value(row) for column in columns if column.field}, **more)
 
 
 def object_type(kind: Any) -> type[msgspec.Struct]:
@@ -16,6 +26,17 @@ def object_type(kind: Any) -> type[msgspec.Struct]:
     )
 
 
-def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Convert named tuples to objects of ``kind``, a class that `object_type` made."""
-    return tuple(kind(*row) for row in rows)
+def filled(kind: type[T], found: object, **more: object) -> T:
+    """Return a document whose fields are the attributes of ``found`` with the same names. more: other fields."""
+    names = [name for name in kind.__struct_fields__ if hasattr(found, name)]
+    return msgspec.convert(_plain({name: getattr(found, name) for name in names} | more), kind)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with objects in place of named tuples."""
+    if isinstance(value, tuple | list):
+        parts = [_plain(each) for each in value]
+        return dict(zip(value._fields, parts, strict=True)) if hasattr(value, "_fields") else parts
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value

@@ -60,7 +60,7 @@ def after(rows: list[SharedCost]) -> str:
     since = [cost(row.application, group=f"big-{row.application}", outage=3.0, topics=row.topics) for row in rows]
     since[-1] = since[-1]._replace(topics=[*since[-1].topics, "views"])
     split = Split(targets=targets, written_at=NOON)
-    return after_split.page(compare(rows, since, split, delay=DELAY, read_at=NOON + HOUR))
+    return after_split.page(after_split.result(compare(rows, since, split, delay=DELAY, read_at=NOON + HOUR)))
 
 
 PAGES = {"advice": advice([*BIG, *OTHER]), "after": after(BIG)}

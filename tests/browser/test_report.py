@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from migrate_groups.show import report_html
+from migrate_groups.show import reconciliation as views
 from migrate_groups.spark.reconciliation.result import Reconciliation
 from tests.browser.opened import CONTRASTS, DESK, PHONE, VIEWS, beyond, opened_page, width_of
 from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
@@ -22,7 +22,7 @@ FOUND = realistic()
 def opened(
     browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> AbstractContextManager[Page]:
-    return opened_page(browser, folder / "report.html", report_html.report(found), width, scheme)
+    return opened_page(browser, folder / "report.html", views.page(found), width, scheme)
 
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)

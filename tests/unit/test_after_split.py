@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from migrate_groups.errors import UsageError
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
@@ -18,6 +17,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Translation
 from migrate_groups.show import after_split as views
 from migrate_groups.spark.offsets_topic.advice_result import SharedCost
+from tests.support.drawn import on_a_terminal
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 COMMITTED = CommittedOffset(offset=5)
@@ -140,12 +140,10 @@ def test_what_cant_be_told_is_said(before, after, options, remark):
     """If ``advise`` can't predict or measure a figure, a remark in table, JSON and page gives the reason."""
     found = compared(before, *after, **options)
     assert remark in "; ".join(found.remarks)
-    console = Console(width=400)
-    with console.capture() as shown:
-        console.print(views.terminal([found]))
-    assert remark in shown.get()
-    assert remark in "; ".join(views.document([found]).applications[0].remarks)
-    assert remark.replace("'", "&#39;") in views.page([found])
+    shown = views.result([found])
+    assert remark in on_a_terminal(shown)
+    assert remark in "; ".join(shown.document.applications[0].remarks)
+    assert remark.replace("'", "&#39;") in views.page(shown)
 
 
 def test_the_advice_says_what_a_split_costs_whoever_restarts():

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from rich.console import Console
 
 from migrate_groups.cli import audited_logs
 from migrate_groups.cli.commands import audit
@@ -22,6 +21,7 @@ from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed, OfLog
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
+from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -130,11 +130,9 @@ def test_counts_beyond_the_longest_list_are_said(rows, rest):
     read = Evidence(3, 0, 9, 0, 0, 0, 0, malformed=1500, held_back=0, whole=False)
     deletions = (Deletion("new", "t", 0, NOON),) * rows
     log = OfLog(deletions, (read,), (Malformed(3, 0, "too short"),) * MAX_ROWS)
-    console = Console(width=200)
-    with console.capture() as shown:
-        console.print(views.terminal(replace(PROVEN, log=log)))
-    assert "1,500 records can't be decoded; the first: partition 3, offset 0: too short" in shown.get()
-    assert rest in shown.get()
+    shown = on_a_terminal(views.result(replace(PROVEN, log=log)))
+    assert "1,500 records can't be decoded; the first: partition 3, offset 0: too short" in shown
+    assert rest in shown
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
     text = page(comparison(g=[translated(EXACT), translated(again, partition=1)], h=[translated(unknown)]))
     assert "<h1>" in text
     assert "1 partition would not continue on the target where the group stopped on the source" in text
-    assert text.count("1,234") == 3  # in the totals, in a bar and in the table
+    assert text.count("1,234") == 2  # in the totals and in a bar
     assert "not known" in text
     table = text[text.index("<tbody>") :]
-    assert table.index("1,234") < table.index("no such partition") < table.index("1,010")
+    assert table.index("1234") < table.index("no such partition") < table.index("1010")
 
 
 def test_names_are_escaped():

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
-from migrate_groups.show import costs
+from migrate_groups.show import costs, markdown
 from migrate_groups.show.costs_page import Drawn, page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
@@ -15,12 +15,15 @@ from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost
 HOSTILE = 'web"><script>\n'
 
 
-def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
-    """Return the page. Each application has two client ids; one rebalance was caused by the first application."""
+def found(*rows: SharedCost) -> Costs:
     subscriptions = [Subscription(row.group, row.application, each, row.topics) for row in rows for each in row.clients]
     ended = Generation("big", 1, "range", NOON - HOUR, NOON, 4, [], [], [rows[0].application])
-    found = Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
-    return page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
+    return Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
+
+
+def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
+    """Return the page. Each application has two client ids; one rebalance was caused by the first application."""
+    return page(found(*rows), judge_costs(rows, NOON, DELAY), lag, suggested)
 
 
 def test_the_page_has_each_part_of_a_shared_group():
@@ -56,11 +59,11 @@ def test_the_load_of_an_application_is_shown():
     """
     rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
     titles = ("keeps up", "idle members", "busiest to mean")
-    text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))
-    assert [title for title in titles if f">{title}</th>" not in text or title not in markdown] == []
+    text, comment = shown(*rows), markdown.draw(costs.result(found(*rows), judge_costs(rows, NOON, DELAY)))
+    assert [title for title in titles if f">{title}</th>" not in text or title not in comment] == []
     for figures in (("71%", "1", "2.2"), ("-", "-", "-")):
         assert "".join(f'<td class="n">{each}</td>' for each in figures) in text
-        assert f"| {' | '.join(figures)} |" in markdown
+        assert f"| {' | '.join(figures)} |" in comment
 
 
 def test_a_group_without_a_split_says_why():

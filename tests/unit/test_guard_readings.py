@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import pytest
-from rich.console import Console
 
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -20,9 +17,10 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.show import terminal_views
+from migrate_groups.show import plan_result as views
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
+from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 
 PARTITION = TopicPartition("t", 0)
@@ -47,10 +45,7 @@ def written(cluster: InMemoryCluster, states: list[Execution] | None = None, sec
 
 def shown(execution: Execution) -> str:
     """Return the result of a write as the terminal shows it."""
-    console = Console(file=StringIO(), width=200)
-    console.print(terminal_views.execution(execution))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return on_a_terminal(views.execution(execution))
 
 
 def test_a_receipt_counts_the_readings_of_the_guard(cluster):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.log_with_ends import copy_with_ends
@@ -23,6 +21,7 @@ from migrate_groups.show import history as shown
 from migrate_groups.snapshots.times import milliseconds_of
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
+from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 from tests.support.reconciliations import moments
 from tests.support.rows import NOON
@@ -38,25 +37,18 @@ FOUND = History(
 )
 
 
-def on_a_terminal(found: History) -> str:
-    out = io.StringIO()
-    console = Console(width=200, file=out)
-    console.print(shown.terminal(found))
-    return out.getvalue()
-
-
 def test_every_view_says_what_compaction_hides():
     """If the log was compacted, the table and the HTML page say how much was removed; otherwise neither mentions it."""
     gone = "Compaction has removed 40 of the 100 offsets of the log"
     whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
-    assert gone in " ".join(on_a_terminal(FOUND).split())
+    assert gone in " ".join(on_a_terminal(shown.result(FOUND)).split())
     assert gone in " ".join(shown.page(FOUND).replace("&#39;", "'").split())
-    assert "Compaction" not in on_a_terminal(whole) + shown.page(whole)
+    assert "Compaction" not in on_a_terminal(shown.result(whole)) + shown.page(whole)
 
 
 def test_the_table_has_one_line_per_group():
     """The table shows each group in one line, an unknown number as a dash, and how many groups are not shown."""
-    lines = on_a_terminal(FOUND).splitlines()
+    lines = on_a_terminal(shown.result(FOUND)).splitlines()
     times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
     assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
     assert lines[2].split()[0] == "[idle]"
@@ -75,7 +67,7 @@ def test_the_page_has_a_curve_for_each_group_and_topic():
 
 def test_the_document_is_json(capsysbinary):
     """The JSON document of the history names its schema and version, and shows times in UTC."""
-    print_document(shown.document(FOUND))
+    print_document(shown.result(FOUND).document)
     document = json.loads(capsysbinary.readouterr().out)
     assert (document["schema"], document["schema_version"]) == ("migrate-groups/history", 1)
     assert document["groups"][0]["first_commit_at"] == "2026-11-20T12:00:00Z"

@@ -20,7 +20,7 @@ from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
-from migrate_groups.show import terminal_views
+from migrate_groups.show import plan_result as views
 from tests.support.cli import Cli, running, signals_kept
 from tests.support.connected import APPLY, MIGRATE, Connected
 
@@ -50,7 +50,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     [
         (apply, "plan_at_the_write", NOTHING, None),
         (carry_out, "guard", WRITTEN, 5),
-        (terminal_views, "execution", WRITTEN, 5),
+        (views, "execution", WRITTEN, 5),
     ],
 )
 def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, module, name, said, offset):
@@ -126,7 +126,7 @@ def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
 def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
     """If a rollback is interrupted after its write, the message says that all is written, and names the receipt."""
     cli(*APPLY)
-    monkeypatch.setattr(terminal_views, "execution", interrupt)
+    monkeypatch.setattr(views, "execution", interrupt)
     said = last_line(cli, "rollback", "receipt.json", "--yes")
     assert said == WRITTEN
     assert cli.offset("new") is None

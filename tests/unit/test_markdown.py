@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
-from rich.console import Console
 
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.show import comment, markdown, terminal_views
+from migrate_groups.show import markdown
+from migrate_groups.show import plan_result as views
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
+from tests.support.drawn import on_a_terminal
 
 
 def change(partition: int = 0, *, group: str = "new", before: int | None = None, after: int = 5, **more) -> Change:
@@ -37,6 +37,10 @@ def plan(*changes: Change, checks: tuple[Check, ...] = (), cluster_id: str = "cl
     return Plan(cluster_id=cluster_id, options=WriteOptions(), changes=sorted_changes(changes), checks=checks)
 
 
+def drawn(made: Plan, plan_file: str | None = None) -> str:
+    return markdown.draw(views.plan(made, plan_file=plan_file))
+
+
 TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
     "table", "thead", "tbody", "tr", "th", "td"
 }  # fmt: skip
@@ -47,7 +51,7 @@ TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
 def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, cluster_id):
     """In the comment, any group name is code in one cell, reasons are plain text, and neither adds an HTML element."""
     checks = (check(Verdict.WARN, reason=f"({reason})"),)
-    page = Page(markdown.plan(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
+    page = Page(drawn(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
     hand_over, shown_checks, partitions = page.tables
     assert [len(row) for table in page.tables for row in table[1:]] == [7, 3, 5]
     assert [cell.strip() for cell in hand_over[1][:2]] == [one_line(source).strip(), one_line(group).strip()]
@@ -63,7 +67,7 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, clus
 def test_no_text_becomes_a_mention_or_a_reference(reason, name):
     """Outside of code, the comment has no @ or # before a letter or digit, and no link: GitHub would act on them."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
-    text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
+    text = drawn(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
     prose = Page(text).prose
     marks = [after for mark, after in pairwise(prose) if mark in "@#"]
     assert set(marks) == {ZERO_WIDTH_SPACE}
@@ -84,7 +88,7 @@ def test_counts_and_verdict_come_first():
         check(Verdict.WARN, "retention", "7 days"),
         check(Verdict.PENDING, "stopped", "3 members"),
     )
-    page = Page(text := markdown.plan(plan(*changes, checks=checks)))
+    page = Page(text := drawn(plan(*changes, checks=checks)))
     assert text.splitlines()[:3] == [
         "### Consumer groups: 4 partitions (2 create, 1 move, 1 unchanged)",
         "",
@@ -127,7 +131,7 @@ def test_counts_and_verdict_come_first():
 def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
     """The comment shows the worst verdict of all checks, and says in words what it means."""
     worst = max(verdict, Verdict.PASS, key=list(Verdict).index)
-    assert f"**{worst}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
+    assert f"**{worst}**: {meaning}" in drawn(plan(change(), checks=(check(), check(verdict))))
 
 
 def test_a_deletion_and_an_empty_plan_are_shown():
@@ -136,19 +140,19 @@ def test_a_deletion_and_an_empty_plan_are_shown():
     If a plan has no changes, the comment says "nothing to do".
     """
     gone = Change(source_group=None, group="g", topic="t", partition=0, before=CommittedOffset(offset=3), after=None)
-    assert Page(markdown.plan(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
-    assert "0 partitions (nothing to do)" in markdown.plan(plan())
+    assert Page(drawn(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
+    assert "0 partitions (nothing to do)" in drawn(plan())
 
 
 def test_the_hashes_are_shown():
     """The comment shows the intent hash, which a reviewer approves, and the content hash."""
     made = plan(change())
-    assert {made.intent, made.content} <= set(Page(markdown.plan(made)).code)
+    assert {made.intent, made.content} <= set(Page(drawn(made)).code)
 
 
 def test_same_plan_same_bytes():
     """If the same plan is rendered twice, the two comments are equal."""
-    assert markdown.plan(plan(change())) == markdown.plan(plan(change()))
+    assert drawn(plan(change())) == drawn(plan(change()))
 
 
 def test_a_large_plan_is_cut_with_counts_and_the_file_name():
@@ -157,13 +161,13 @@ def test_a_large_plan_is_cut_with_counts_and_the_file_name():
     The totals stay complete, and the comment names the plan's file.
     """
     made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(5_000)))
-    text = markdown.plan(made, "plan.json")
+    text = drawn(made, "plan.json")
     assert MOST / 2 < len(text) <= MOST
     page = Page(text)
     assert text.splitlines()[4] == "**Cut to fit a comment**: `plan.json` has every partition."
-    assert markdown.plan(made).splitlines()[4].endswith(": `--plan-out plan.json` saves every partition.")
+    assert drawn(made).splitlines()[4].endswith(": `--plan-out plan.json` saves every partition.")
     assert "10,000 partitions (10,000 create)" in text
-    shown = [len(table) - 1 for table in page.tables[2:]]
+    shown = [len(table) - 1 for table in page.tables[1:]]
     assert [f"… and {5_000 - rows:,} more partitions" in text for rows in shown] == [True, True]
     assert min(shown) >= 100
 
@@ -191,7 +195,7 @@ def test_a_comment_never_exceeds_the_size_limit(groups, partitions, length, lett
         checks=(check(Verdict.REFUSE, reason=name),) * checks,
         cluster_id=letter * MOST,
     )
-    text = markdown.plan(made, letter * MOST)
+    text = drawn(made, letter * MOST)
     assert len(text.encode()) <= 64_000 < MOST
     assert text.endswith(f"content `{made.content}`\n")
 
@@ -206,9 +210,9 @@ def test_the_limit_is_counted_in_bytes(most, whole, letter):
 
     def render(size):
         seen.append(size)
-        return ["first", "", letter * many + "x" * rest] if size is comment.WHOLE else ["smaller"]
+        return ["first", "", letter * many + "x" * rest] if size is markdown.WHOLE else ["smaller"]
 
-    text = comment.fitting(render)
+    text = markdown.fitting(render)
     assert (len(text.encode()) == most) == whole
     assert (text == "smaller\n") == (len(seen) == 2) == (not whole)
 
@@ -220,9 +224,9 @@ def test_rendering_stops_once_the_limit_is_exceeded():
     def render(size):
         for number in range(100):
             rendered.append(number)
-            yield "x" * (1_000 if size is comment.WHOLE else 1)
+            yield "x" * (1_000 if size is markdown.WHOLE else 1)
 
-    comment.fitting(render)
+    markdown.fitting(render)
     assert rendered == [*range(64), *range(100)]
 
 
@@ -230,10 +234,8 @@ def test_rendering_stops_once_the_limit_is_exceeded():
 @example(name="[bold]x[/]")
 def test_control_characters_in_a_name_do_not_break_a_table_row(name):
     """In the terminal's table, control characters in a group name or reason are escaped, so each row stays one line."""
-    out = io.StringIO()
-    console = Console(file=out, width=2_000, color_system=None)
-    console.print(terminal_views.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
-    lines = out.getvalue().split("\n")
+    text = on_a_terminal(views.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
+    lines = text.split("\n")
     assert len(lines) == 5
     assert f"<{one_line(name)}>" in lines[1]
     assert f"<{one_line(name)}>" in lines[3]

@@ -19,7 +19,8 @@ from migrate_groups.planning.change import Action
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Behind
-from migrate_groups.show import markdown, terminal_views
+from migrate_groups.show import markdown
+from migrate_groups.show import plan_result as views
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move
@@ -274,9 +275,9 @@ def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, cap
     assert checks["mirror lag"] == (Verdict.PENDING, "1 partition behind: orders-0 (30 records, 29 ms)")
     assert "g eu.orders-0 is at 12, its translated offset is not known yet" in checks["existing offsets"][1]
     assert "| `eu.orders` | 0 | 12 | unknown | not mirrored yet | orders-0 at 30, mirror 30 records behind |" in (
-        markdown.plan(plan)
+        markdown.draw(views.plan(plan))
     )
-    console.show(terminal_views.plan(plan))
+    console.show(views.plan(plan))
     shown = " ".join(capsys.readouterr().out.split())
     assert "g eu.orders 0 12 unknown not mirrored yet orders-0 at 30, mirror 30 records behind" in shown
     saved = plan_json.to_bytes(plan, prepared.rows())

@@ -10,8 +10,8 @@ import pytest
 
 from migrate_groups.cli.reports import show_reconciliation
 from migrate_groups.errors import InvalidInput
-from migrate_groups.show import report_html, report_markdown
-from migrate_groups.show.reconciliation import document as printed
+from migrate_groups.show import markdown
+from migrate_groups.show.reconciliation import page, result
 from tests.support.reconciliations import realistic, reconciliation, topic
 
 
@@ -22,8 +22,8 @@ def test_both_reports_are_written_beside_the_tables(tmp_path, capsys):
     """
     show_reconciliation(realistic(), "table", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.md", "report.html"}
-    assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")
-    assert (tmp_path / "report.html").read_text() == report_html.report(realistic())
+    assert (tmp_path / "report.md").read_text() == markdown.draw(result(realistic(), "group_topic_summary.csv"))
+    assert (tmp_path / "report.html").read_text() == page(realistic())
     assert f"report.html written to {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
 
 
@@ -41,10 +41,10 @@ def test_time_lag_is_shown_if_it_is_known(capsysbinary):
             text = capsysbinary.readouterr().out.decode()
             assert (text.count("1 h 30 min"), text.count("250 ms")) == (times, times)
             assert ("time lag" in text) == bool(times)
-    page, plain = (report_html.report(each) for each in (replace(found, totals=totals), found))
-    assert (page.count('<td class="n">1 h 30 min</td>'), page.count("250 ms")) == (1, 2)
+    timed, plain = (page(each) for each in (replace(found, totals=totals), found))
+    assert (timed.count('<td class="n">1 h 30 min</td>'), timed.count("250 ms")) == (1, 2)
     assert "time lag" not in plain
-    assert json.loads(msgspec.json.encode(printed(found)))["summary"][0]["time_lag_before"] == 5400.0
+    assert json.loads(msgspec.json.encode(result(found).document))["summary"][0]["time_lag_before"] == 5400.0
 
 
 def test_a_report_is_never_replaced(tmp_path):
@@ -66,7 +66,7 @@ def test_without_a_folder_no_file_is_written(tmp_path, monkeypatch, capsysbinary
         show_reconciliation(realistic(), output_format, None)
         shown[output_format], talk = capsysbinary.readouterr()
         assert talk == b""
-    assert shown["markdown"].decode() == report_markdown.report(realistic())
+    assert shown["markdown"].decode() == markdown.draw(result(realistic()))
     assert json.loads(shown["json"])["clean"] is False
     assert b"payments.refunded" in shown["table"]
     assert list(tmp_path.iterdir()) == []

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import io
 import re
+from operator import itemgetter
 
 import pytest
 
 from migrate_groups.cli import console
-from migrate_groups.show.tables import cell, table
+from migrate_groups.show.result import NAME, OFFSET, TEXT, Column, Kind, Result, Table
 
 NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]", "[link=x]y[/link]", "ends in \\\\")
+
+
+def table(kinds: tuple[Kind, ...], *rows: tuple[object, ...]) -> Result:
+    """Return a table with a column of each kind."""
+    columns: list[Column[tuple[object, ...]]] = [
+        Column("lag", kind, itemgetter(number)) for number, kind in enumerate(kinds)
+    ]
+    return Result(parts=[Table(columns=columns, rows=rows)])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_cell_shows_a_name_unchanged(capsys, name):
     """If stdout is a pipe, a name that looks like an emoji or markup is printed unchanged, in a table and in a line."""
-    names = table("group", "reason")
-    names.add_row(cell(name), cell(f"group {name}"))
-    console.show(names, name)
+    console.show(table((NAME, TEXT), (name, f"group {name}")), name)
     shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert [shown[1].split("  ")[0], shown[1].split("  ", 1)[1].strip(), shown[2]] == [name, f"group {name}", name]
 
@@ -29,9 +36,7 @@ def test_a_terminal_shows_a_name_unchanged(monkeypatch, name):
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", terminal)
-    names = table("group")
-    names.add_row(cell(name))
-    console.show(names)
+    console.show(table((NAME,), (name,)))
     assert name in terminal.getvalue().splitlines()[1]
 
 
@@ -40,9 +45,11 @@ def test_a_terminal_shows_a_name_unchanged(monkeypatch, name):
 def test_no_id_is_broken_at_any_width(monkeypatch, columns, is_terminal):
     """A table row or a message is printed on one line at any width of the terminal, so an id is never broken."""
     group, member = "a group with a name " + "g" * 300, "app of big-94496255-269d-4185-b43a-4da844015e61"
-    ids = table("group", "member", lag=">", reason="<")
-    ids.add_row(cell(group), member, "12", "")
-    ids.add_row("größe-群", member, "7", cell(f"something is the matter with {member}: " * 9))
+    ids = table(
+        (NAME, NAME, OFFSET, TEXT),
+        (group, member, 12, None),
+        ("größe-群", member, 7, f"something is the matter with {member}: " * 9),
+    )
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
     monkeypatch.setattr("sys.stdout", stream)

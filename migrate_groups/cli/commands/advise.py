@@ -106,7 +106,7 @@ def advise(
         if named is None:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    show_as(output_format, lambda: views.document(found), lambda: views.terminal(found, whole=named is not None))
+    show_as(output_format, views.result(found, whole=named is not None))
 
 
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
@@ -131,5 +131,5 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
         return
     write_whole(output, lambda file: file.write(text.encode()))
     if output_format == "json":
-        print_document(views.document(found))
+        print_document(views.result(found).document)
     talk(f"{output} written; next: migrate-groups {shell_command('migrate', [str(output)], '--dry-run')}")

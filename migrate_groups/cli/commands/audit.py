@@ -86,7 +86,7 @@ def audit(
         found = _prove(_handed_over(execution, now), sides, copied, vouched)
     from migrate_groups.show import audit as shown
 
-    show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
+    show_as(output_format, shown.result(found))
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:

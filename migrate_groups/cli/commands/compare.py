@@ -11,8 +11,8 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import check_output, save_table, show, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.console import check_output, save_table, show_as, talk, warn_of_hidden_topics
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
@@ -75,10 +75,10 @@ def compare(
             warn_of_hidden_topics(mirror.source.groups)
         if report is not None:
             _report(found, report)
-    if output_format == "json":
-        print_document(comparison.document(found))
+    if str(output) == "-":
+        talk(comparison.result(found))
     else:
-        (talk if str(output) == "-" else show)(comparison.terminal(found))
+        show_as(output_format, comparison.result(found))
     if report is not None:
         talk(f"report.html and translated_offsets.parquet written to {report}")
     if output is not None:

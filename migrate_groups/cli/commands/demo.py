@@ -21,6 +21,7 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from migrate_groups.demo.ledger import Count
     from migrate_groups.demo.scene import Ending, Scene, Telling
     from migrate_groups.sandbox.jars import KafkaJars
     from migrate_groups.sandbox.java import Java
@@ -170,15 +171,18 @@ def _telling(*, to_stderr: bool) -> Iterator[Telling]:
 
 
 def _show_ending(ending: Ending) -> None:
-    from migrate_groups.show.tables import table
+    from migrate_groups.show.result import COUNT, WORD, Column, Result, Table
 
-    result = table("", produced=">", processed=">", skipped=">", twice=">")
-    for way, count in (("migrate-groups", ending.ours), (ending.naive_way, ending.naive)):
-        if count is None:
-            continue
-        result.add_row(
-            way, *(f"{number:,}" for number in (count.produced, count.processed, count.skipped, count.twice))
-        )
+    ways = (("migrate-groups", ending.ours), (ending.naive_way, ending.naive))
+    columns: list[Column[tuple[str, Count]]] = [
+        Column("", WORD, lambda row: row[0]),
+        Column("produced", COUNT, lambda row: row[1].produced),
+        Column("processed", COUNT, lambda row: row[1].processed),
+        Column("skipped", COUNT, lambda row: row[1].skipped),
+        Column("twice", COUNT, lambda row: row[1].twice),
+    ]
+    rows = [(way, count) for way, count in ways if count is not None]
+    result = Result(parts=[Table(columns=columns, rows=rows)])
     ours = ending.ours
     show(
         "",

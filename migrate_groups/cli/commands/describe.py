@@ -45,4 +45,4 @@ def describe(
         if all_groups:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    show_as(output_format, lambda: views.describe_document(found), lambda: views.descriptions(found))
+    show_as(output_format, views.descriptions(found))

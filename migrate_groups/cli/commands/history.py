@@ -60,5 +60,5 @@ def history(
             found = lag_over_time(spark, reader, copied, groups=wanted, every=step, out=output / _TABLE)
         complete(_TABLE)
         write_whole(output / _PAGE, lambda file: file.write(shown.page(found).encode()))
-    show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
+    show_as(output_format, shown.result(found))
     talk(f"{_TABLE} and {_PAGE} written to {output}")

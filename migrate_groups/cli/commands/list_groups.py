@@ -49,4 +49,4 @@ def list_groups(
         found = groups.list_groups(reader, SystemClock(), topics=patterns, states=state or ())
         warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    show_as(output_format, lambda: views.list_document(found), lambda: views.listing(found))
+    show_as(output_format, views.listing(found))

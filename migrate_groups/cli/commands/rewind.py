@@ -146,17 +146,16 @@ def rewind(
     _echo(target, zone)
     with connection.open_reader() as reader:
         from migrate_groups.migration.rewind import rewind as look_up
-        from migrate_groups.show import replay
+        from migrate_groups.show import offsets
 
         rows = _rows(reader, table, group, selection, clock)
         result = look_up(reader, rows, target, clock, past_end=past_end or "end", strict=strict)
-    talk(replay.decisions(result.decisions), *_left_out(result, selection))
+    time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
+    shown = offsets.rewound(output, time, result)
+    talk(shown, *_left_out(result, selection))
     save_table(result.snapshot, output, force=force)
     if output_format == "json":
-        from migrate_groups.show.file_documents import RewindDocument
-
-        time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
-        print_document(RewindDocument.of(output, time, result))
+        print_document(shown.document)
     if str(output) != "-":
         talk(f"written to {output}; next: migrate-groups {shell_command('apply', [str(output)], '--to-group NAME')}")
 

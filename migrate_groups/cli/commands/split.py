@@ -65,18 +65,18 @@ def split(
     check_output(output, force=force)
     table = load_table(file)
     from migrate_groups.planning.options import WriteOptions
-    from migrate_groups.show import terminal_views
+    from migrate_groups.show import offsets
+    from migrate_groups.show.file_documents import SplitDocument
     from migrate_groups.snapshots.split import split as split_table
 
     wanted, reviewed = _spec(spec, to, stay, table.groups())
     result, coverage = split_table(table, wanted)
-    talk(terminal_views.coverage(coverage))
-    save_table(result, output, force=force)
     others = [group for group in table.groups() if group not in (wanted.source, None)]
+    document = SplitDocument.of(output, wanted.source, coverage, others, result)
+    talk(offsets.coverage(document))
+    save_table(result, output, force=force)
     if output_format == "json":
-        from migrate_groups.show.file_documents import SplitDocument
-
-        print_document(SplitDocument.of(output, wanted.source, coverage, others, result))
+        print_document(document)
     left_out = f"; left out: rows of {some(others)}" if others else ""
     targets = ", ".join(f"{len(topics)} to {group}" for group, topics in coverage.targets.items())
     stays = "" if table.groups() == [None] else f", {len(coverage.stay)} stay with {wanted.source}"
