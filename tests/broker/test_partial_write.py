@@ -48,6 +48,7 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
     }
     assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
     assert file.path is not None
-    assert receipt_json.load(file.path) == file.receipt == Receipt((execution,))
+    assert file.receipt == Receipt((execution,))
+    assert receipt_json.to_bytes(receipt_json.load(file.path)) == receipt_json.to_bytes(file.receipt)
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
         WriteResult(execution=execution, receipt=file.receipt, path=file.path).check()
