@@ -15,7 +15,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -46,6 +46,7 @@ VISIBLE = {"read_committed": ["record"], "read_uncommitted": ["record", "aborted
 _METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
 _LONG = "y" * 4000
 # The protocol, the client id, other settings and the topics of each member that joins a group.
+_JOINED = "members-"  # the names of the groups of `join` begin with this
 _MEMBERS: tuple[tuple[str, str, dict[str, str], list[str]], ...] = (
     ("classic", "größe 😀", {}, ["orders"]),
     ("classic", "c" * 130, {"client.rack": "r" * 130}, ["orders", "many"]),
@@ -130,7 +131,7 @@ def join(servers: str) -> None:
     """Let members with unusual names join two groups, one classic and one of the protocol KIP-848, and leave again."""
     joined = []
     for protocol, client, others, topics in _MEMBERS:
-        settings = {"bootstrap.servers": servers, "group.id": f"members-{protocol}", "group.protocol": protocol}
+        settings = {"bootstrap.servers": servers, "group.id": f"{_JOINED}{protocol}", "group.protocol": protocol}
         joined.append(Consumer({**settings, "client.id": client, **others}))
         joined[-1].subscribe(topics)
     waiting, deadline = list(joined), time.monotonic() + _COORDINATOR_SECONDS
@@ -144,12 +145,17 @@ def join(servers: str) -> None:
         consumer.close()
 
 
-def compare_members(sandbox: Sandbox, spark: SparkSession, folder: Path) -> tuple[int, int, int]:
-    """Return three numbers of records about members: decoded by our code, decoded by Kafka, and different.
+def compare_members(
+    sandbox: Sandbox, spark: SparkSession, folder: Path
+) -> tuple[int, Mapping[tuple[int, int], object]]:
+    """Return how many records about members our code decodes, and those that Kafka decodes differently.
 
-    folder: the copy of the log that `compare` made. Raises `RuntimeError` if Kafka's tool fails.
+    The latter are by partition and offset, each as our code and as Kafka decodes it. folder: the copy of the log that
+    `compare` made. Raises `RuntimeError` if Kafka's tool fails.
     """
     records = group_records(decode(spark.read.schema(RAW).parquet(str(folder))))
+    # Kafka's tools have joined groups of their own since.
+    records = records.where(F.col("group").startswith(_JOINED))
     ours: dict[tuple[int, int], list[object]] = {}
     for row in clients(records).where(F.size("clients") > 0).collect():
         ours[row.log_partition, row.log_offset] = [sorted(row.clients)]
@@ -162,7 +168,8 @@ def compare_members(sandbox: Sandbox, spark: SparkSession, folder: Path) -> tupl
     for row in consumers(records).collect():
         ours[row.log_partition, row.log_offset].append((row.client_id, row.topics, row.regex or ""))
     by_kafka = dict(_members_by_kafka(sandbox, {partition for partition, _ in ours}))
-    return len(ours), len(by_kafka), sum(ours.get(place) != by_kafka.get(place) for place in {*ours, *by_kafka})
+    both = {place: (ours.get(place), by_kafka.get(place)) for place in {*ours, *by_kafka}}
+    return len(ours), {place: pair for place, pair in both.items() if pair[0] != pair[1]}
 
 
 def _members_by_kafka(sandbox: Sandbox, partitions: set[int]) -> Iterator[tuple[tuple[int, int], list[object]]]:
@@ -176,8 +183,10 @@ def _members_by_kafka(sandbox: Sandbox, partitions: set[int]) -> Iterator[tuple[
         if done.returncode:
             raise RuntimeError(f"DumpLogSegments failed: {done.stderr.strip()}")
         for line in done.stdout.splitlines():
-            if found := re.match(r'\| offset: (\d+) .* key: \{"type":"([25])",.*\} payload: (\{.*)', line):
-                offset, kind, payload = found.groups()
+            if found := re.match(r'\| offset: (\d+) .* key: \{"type":"([25])",(.*)\} payload: (\{.*)', line):
+                offset, kind, key, payload = found.groups()
+                if f'":"{_JOINED}' not in key:
+                    continue
                 value = json.loads(payload)["data"]
                 if kind == "5":
                     names = value["clientId"], sorted(value["subscribedTopicNames"]), value["subscribedTopicRegex"]
