@@ -150,7 +150,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     @property
     def committed(self) -> CommittedOffset | None:
         """The committed offset to take over, of the source group or from a file; None if there is none."""
-        return self.wanted if self.origin in (Origin.COMMITTED, Origin.RESTORED) else None
+        return self.wanted if self.origin is Origin.COMMITTED or self.origin is Origin.RESTORED else None
 
     @property
     def source_committed(self) -> CommittedOffset | None:

@@ -20,7 +20,15 @@ def decide(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> l
     Partitions that ``wanted`` lacks are included if a source group hands over their topic. ``after`` is None where
     there is no offset to write.
     """
-    return [_beside_existing(each, survey, options) for each in starts(wanted, survey, options)]
+    decided = []
+    for each in (*wanted, *absent(wanted, survey)):
+        after, raised_from = _after(each, survey, options)
+        before, given_up = survey.committed[each.group].get(each.topic_partition), None
+        if options.on_existing == "forward" and before and after and before.offset > after.offset:
+            after, given_up = before, after
+        # One copy of each change: there may be ten thousands, and the consumers are stopped meanwhile.
+        decided.append(structs.replace(each, before=before, after=after, raised_from=raised_from, given_up=given_up))
+    return decided
 
 
 def starts(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> list[Change]:
@@ -28,7 +36,8 @@ def starts(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> l
 
     As in `decide`, there may be more than the wanted ones.
     """
-    return [_started(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
+    found = ((each, _after(each, survey, options)) for each in (*wanted, *absent(wanted, survey)))
+    return [structs.replace(each, after=after, raised_from=raised_from) for each, (after, raised_from) in found]
 
 
 def with_an_offset(decided: Iterable[Change]) -> tuple[Change, ...]:
@@ -36,28 +45,23 @@ def with_an_offset(decided: Iterable[Change]) -> tuple[Change, ...]:
     return sorted_changes(each for each in decided if each.after is not None or each.origin is Origin.NOT_MIRRORED)
 
 
-def _started(wanted: Change, survey: Survey, options: WriteOptions) -> Change:
+def _after(wanted: Change, survey: Survey, options: WriteOptions) -> tuple[CommittedOffset | None, int | None]:
+    """Return the committed offset that a target group is to get, and the lower one that the log start offset replaces.
+
+    Both may be None.
+    """
     bounds = survey.bounds.get(wanted.topic_partition)
     offset = _start(wanted, bounds, options)
     if offset is None:
-        return wanted
+        return None, None
     committed = wanted.committed
     metadata = committed.metadata if committed else ""
     if bounds is not None and offset < bounds.start and options.out_of_range == "earliest":
-        raised = CommittedOffset(offset=bounds.start, metadata=metadata)
-        return structs.replace(wanted, after=raised, raised_from=offset)
+        return CommittedOffset(offset=bounds.start, metadata=metadata), offset
     # A leader epoch of another log may be above the current one, and would then stop a Java consumer
     # (docs/kafka-behaviour.md#logs).
     epoch = committed.leader_epoch if committed and _is_same_log(wanted, survey) else None
-    return structs.replace(wanted, after=CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata))
-
-
-def _beside_existing(change: Change, survey: Survey, options: WriteOptions) -> Change:
-    """Return the change with the target group's committed offset, which ``on_existing`` "forward" may keep."""
-    before, after = survey.committed[change.group].get(change.topic_partition), change.after
-    if options.on_existing == "forward" and before and after and before.offset > after.offset:
-        return structs.replace(change, before=before, after=before, given_up=after)
-    return structs.replace(change, before=before)
+    return CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata), None
 
 
 def _start(wanted: Change, bounds: LogRange | None, options: WriteOptions) -> int | None:

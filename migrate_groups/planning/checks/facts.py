@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.planning.change import Change, Order, Origin
@@ -36,7 +37,7 @@ class Facts:
     topic_ids: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HandOverFacts(Facts):
     """The facts of a hand-over or a hand-back, or of the source or the target of a move to another cluster.
 
@@ -49,7 +50,7 @@ class HandOverFacts(Facts):
     advice: Advice = FROM_FILE
     topics: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def wanted(self) -> list[Change]:
         """The partitions in ``decided`` that the snapshot has."""
         return [each for each in self.decided if each.origin is not Origin.ABSENT]
