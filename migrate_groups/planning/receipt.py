@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -56,11 +56,7 @@ class Receipt:
         In a record of `delete-offsets --group`, the write is the last deletion that is not undone. If all deletions are
         undone, the last deletion is returned, without partitions.
         """
-        left = {
-            order: partition
-            for order, partition in self.partition_states.items()
-            if not partition.takes(Verb.ROLLBACK, Step.NO_OP)
-        }
+        left = self._where(lambda partition: not partition.takes(Verb.ROLLBACK, Step.NO_OP))
         if not self.is_of_deletion:
             return self.last_hand_over, left
         deletions = [each for each in reversed(self.executions) if each.verb is Verb.DELETE_OFFSETS]
@@ -85,11 +81,15 @@ class Receipt:
     def refused(self) -> dict[Order, PartitionState]:
         """The partitions whose write was refused in the last hand-over, by target group, topic and partition number."""
         last = self.last_hand_over.number if self.last_hand_over else None
-        return {
-            order: partition
-            for order, partition in self.partition_states.items()
-            if partition.state is State.NEW and partition.execution == last
-        }
+        return self._where(lambda partition: partition.state is State.NEW and partition.execution == last)
+
+    @property
+    def begun_or_done(self) -> dict[Order, PartitionState]:
+        """The partitions in which a write has at least begun, so that their state is not ``new``."""
+        return self._where(lambda partition: partition.state is not State.NEW)
+
+    def _where(self, holds: Callable[[PartitionState], bool]) -> dict[Order, PartitionState]:
+        return {order: partition for order, partition in self.partition_states.items() if holds(partition)}
 
     @property
     def to_restore(self) -> Mapping[Order, PartitionState]:
@@ -98,9 +98,7 @@ class Receipt:
         The keys are target group, topic and partition number; the values are the partitions' states.
         """
         # Included: partitions that brokers refused, and those that a rollback of the last hand-over has undone already.
-        return self.refused | {
-            order: partition for order, partition in self.partition_states.items() if partition.state is not State.NEW
-        }
+        return self.refused | self.begun_or_done
 
     @property
     def deleted(self) -> tuple[Change, ...]:
@@ -118,11 +116,7 @@ class Receipt:
         or handed back.
         """
         last = self.last_hand_over
-        going_on = {
-            order: partition
-            for order, partition in self.partition_states.items()
-            if partition.takes(Verb.HAND_OVER, Step.RESUME)
-        }
+        going_on = self._where(lambda partition: partition.takes(Verb.HAND_OVER, Step.RESUME))
         if last is None or not going_on:
             return None
         changes = sorted({**going_on, **self.refused}.items())
@@ -169,14 +163,10 @@ class Receipt:
             if places := states.get(state):
                 raise Refused(f"no hand-over to judge: {some(places)}: {advice(state)}")
         last = self.last_hand_over
-        if last is None or all(partition.state is State.NEW for partition in self.partition_states.values()):
+        if last is None or not self.begun_or_done:
             raise Refused("no hand-over to judge: this run wrote nothing")
-        judged = {
-            order: partition.change
-            for order, partition in self.partition_states.items()
-            if partition.state is not State.NEW or partition.execution == last.number
-        }
-        return replace(last, changes=tuple(change for _, change in sorted(judged.items())))
+        judged = sorted((self.begun_or_done | self.refused).items())
+        return replace(last, changes=tuple(partition.change for _, partition in judged))
 
     def source_offset(self, change: Change) -> int | None:
         """Return the source group's committed offset that this migration has handed over for a partition, or None.
@@ -211,9 +201,7 @@ class Receipt:
                 "have other offsets: use rollback before the new groups commit; later, migrate them to that cluster, "
                 "behind a mirror that copies back"
             ]
-        refusing = {
-            order: partition for order, partition in self.partition_states.items() if partition.takes(verb, Step.REFUSE)
-        }
+        refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
         return [
             f"{some(places)}: {advice(state, is_elsewhere=elsewhere is not None)}"
             for state, places in _names_by_state(refusing).items()

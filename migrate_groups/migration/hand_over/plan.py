@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
-from migrate_groups.migration.reading.survey import read_cluster_facts, survey
+from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.facts import HandOverFacts
@@ -29,10 +29,8 @@ def plan_hand_over(
     if clusters.mirror is not None:
         from migrate_groups.migration.hand_over.two_clusters import plan_move
 
-        return plan_move(clusters, known, reading, wanted, is_stopped=earlier is not None)
-    reader = clusters.target
-    about_cluster = earlier.facts if earlier and earlier.facts else read_cluster_facts(reader, wanted)
-    now = survey(reader, wanted, about_cluster, reading)
+        return plan_move(clusters.target, clusters.mirror, known, reading, wanted, is_stopped=earlier is not None)
+    now = survey(clusters.target, wanted, earlier.facts if earlier else None, reading)
     facts = HandOverFacts(survey=now, options=known.options, receipt=known.receipt, decided=wanted)
     plan = planned(Scope.HAND_OVER, facts.decided_by(now))
-    return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=about_cluster)
+    return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=now.cluster_facts)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
-from migrate_groups.migration.hand_over.clusters import Clusters, Planned
+from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
@@ -28,7 +28,13 @@ from migrate_groups.planning.translation import Translation
 
 
 def plan_move(
-    clusters: Clusters, known: Knowledge, reading: Reading, wanted: Sequence[Change], *, is_stopped: bool
+    target: GroupReader,
+    mirror: Mirror,
+    known: Knowledge,
+    reading: Reading,
+    wanted: Sequence[Change],
+    *,
+    is_stopped: bool,
 ) -> Planned:
     """Return the plan to write translated offsets to the target groups, with the verdict of every check.
 
@@ -36,12 +42,11 @@ def plan_move(
     used: a mirror that was killed meanwhile may have delivered records again. Then a group must continue after these
     records, at a higher offset in the copy.
 
-    is_stopped: whether the source group has stopped. Arguments and errors are those of `plan_hand_over`.
+    target: the reader of the target groups. is_stopped: whether the source group has stopped. The other arguments and
+    the errors are those of `plan_hand_over`.
     """
-    mirror, target = clusters.mirror, clusters.target
-    assert mirror is not None  # noqa: S101  for mypy
-    options, receipt = known.options, known.receipt
-    here = survey(clusters.source, wanted, None, reading, has_targets=False)
+    source, options, receipt = mirror.source.groups, known.options, known.receipt
+    here = survey(source, wanted, None, reading, has_targets=False)
     started = starts(wanted, here, options)
     offsets = {
         each.topic_partition: (each.after.offset, each.committed.offset if each.committed else None)
@@ -51,7 +56,7 @@ def plan_move(
     translation = translate(mirror, known.spec.source, offsets, options.trust_copy)
     if not is_stopped:  # after the stop it would only take time
         translation = _with_lag(mirror, translation)
-    here = _read_again(clusters.source, here, offsets)
+    here = _read_again(source, here, offsets)
     moved = _in_copies(mirror, target, started, translation, options)
     there = survey(target, moved)
     of_source = HandOverFacts(

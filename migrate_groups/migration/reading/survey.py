@@ -95,7 +95,7 @@ def survey(
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
     reader = for_one_phase(reader)
-    if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
+    if cluster_facts is None or not needed(wanted, has_targets=has_targets).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted, has_targets=has_targets)
     looks = {reading.observed.description.group: reading.observed} if reading else {}
     topics = reading.observed.topics if reading else reader.describe_topics({each.topic for each in wanted})

@@ -25,7 +25,7 @@ from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import State, Step, Verb
+from migrate_groups.planning.run_states import Step, Verb
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
@@ -52,7 +52,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
-    hand_over, states = receipt.last_hand_over, _handed_over(receipt)
+    hand_over, states = receipt.last_hand_over, receipt.begun_or_done
     if hand_over is None or not states:
         raise Refused("nothing to hand back: this run wrote nothing")
     takers = _takers(states, _refused(receipt))
@@ -93,12 +93,6 @@ def _takers(states: Mapping[Order, PartitionState], refused: Sequence[PartitionS
     if given & kept:
         raise Refused(_SHARED)
     return {place: next(iter(sources)) for place, sources in origin.items()}
-
-
-def _handed_over(receipt: Receipt) -> dict[Order, PartitionState]:
-    return {
-        order: partition for order, partition in receipt.partition_states.items() if partition.state is not State.NEW
-    }
 
 
 def _refused(receipt: Receipt) -> list[PartitionState]:
@@ -145,7 +139,7 @@ def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt) -> list[Chang
         raise Refused(f"nothing to hand back: {some(groups)} committed nothing on the topics that were handed over")
     lost = [
         f"{group} {topic}-{number}"
-        for (group, topic, number), partition in _handed_over(receipt).items()
+        for (group, topic, number), partition in receipt.begun_or_done.items()
         if (group, topic, number) not in given | skipped and partition.change.after
     ]
     if lost:

@@ -9,7 +9,6 @@ from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.run_states import State
 from migrate_groups.text import counted, named, some
 
 
@@ -71,8 +70,7 @@ def _offset(committed: CommittedOffset | None) -> int:
 
 def other_topics(facts: HandOverFacts) -> Judgement:
     """Warn of target groups' committed offsets on topics that were not handed over."""
-    states = facts.receipt.partition_states.items()
-    handed_over = {(group, topic) for (group, topic, _), partition in states if partition.state is not State.NEW}
+    handed_over = {(group, topic) for group, topic, _ in facts.receipt.begun_or_done}
     stay = {
         group: others
         for group, topics in facts.topics.items()
