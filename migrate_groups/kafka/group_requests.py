@@ -106,7 +106,8 @@ def commit_offsets(
 ) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that commits these offsets for groups (OffsetCommit).
 
-    memberships: this process's members, by group. A group without one must have no members. The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is committed.
+    memberships: this process's members, by group. A group without one must have no members. The answer for a group is
+    kafka-python's error class for each partition; ``NoError``: the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:

@@ -33,7 +33,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Send one OffsetCommit for each group: as its member if this client holds the group, otherwise as no member."""
+        """Send one OffsetCommit for each group, as its member if this client holds the group."""
         memberships = {group: self._holds[group].membership() for group in offsets if group in self._holds}
         return self._write(offsets, of_groups.commit_offsets(offsets, memberships))
 

@@ -455,7 +455,7 @@ def test_a_held_group_takes_commits_of_its_holder_only(world):
 
 
 def test_several_groups_are_held_at_once(world):
-    """A client can hold several groups, and commit offsets of all of them with one call; another group is unaffected."""
+    """A client can hold several groups, and commit offsets of all of them and of other groups with one call."""
     partition, groups = TopicPartition(world.create_topic(), 0), [world.name("group") for _ in range(3)]
     with world.writer.held(groups[0], ()), world.writer.held(groups[1], ()):
         answers = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)} for group in groups})

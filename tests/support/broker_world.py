@@ -49,6 +49,7 @@ class BrokerWorld:
     writer: KafkaPythonWriter
     second_client: SecondClient
     records: KafkaRecords
+    other_writer: KafkaPythonWriter
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
