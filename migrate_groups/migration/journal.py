@@ -106,7 +106,7 @@ class Journal:
                 if after := _AFTER.get((self.facts.verb, state)):
                     new[target, partition] = after(claims, run, source, now)
             if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
-                new[source, partition] = of_partition.returned(self._of((source, partition)), run, now)
+                new[source, partition] = of_partition.returned(self._of((source, partition)), run, targets, now)
         changed = {place: claims for place, claims in new.items() if claims and claims != self._of(place)}
         failed = self._commit(changed)
         if not failed:
@@ -155,7 +155,7 @@ class Journal:
 
 def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
     """Return the claims of a target group after this run has given a partition back to its source group."""
-    before = of_partition.not_arrived(claims, run)
+    before = of_partition.not_arrived(claims, source)
     if before and before[0].state is ClaimState.HANDED_OVER:
         return before  # the group had given it away before this run, so it is not the group's now either
     return of_partition.handed_over(before, run, [source], now)
@@ -163,9 +163,9 @@ def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
 
 # What becomes of a target group's claims, by the verb and the state of the partition after it.
 _AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
-    (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, run),
-    (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, run),
-    (Verb.ROLLBACK, State.UNDONE): lambda claims, run, source, now: of_partition.not_arrived(claims, run),
+    (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
+    (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+    (Verb.ROLLBACK, State.UNDONE): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
     (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
@@ -274,7 +274,8 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     verb = journal.facts.verb
     begun: set[Order] = set()
     handed: dict[Order, list[Change]] = defaultdict(list)
-    if plan.translation is None and receipt.elsewhere is None:
+    # Without changes, nothing was read either, for instance because the cluster is another one.
+    if plan.changes and plan.translation is None and receipt.elsewhere is None:
         if verb is Verb.HAND_OVER:
             for change in plan.changes:
                 if change.source_group not in (None, change.group):

@@ -64,52 +64,51 @@ def decode(metadata: str) -> Claims | None:
     return claims if claims and all(claim.at.tzinfo is not None for claim in claims) else None
 
 
-def gives(claims: Claims, run: str, groups: Collection[str]) -> bool:
-    """Return whether the newest claim is that this run handed the partition over to exactly these groups."""
-    return bool(claims) and _is_of(claims[0], run, ClaimState.HANDED_OVER) and {*claims[0].groups} == {*groups}
+def gives(claims: Claims, groups: Collection[str]) -> bool:
+    """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run."""
+    return bool(claims) and claims[0].state is ClaimState.HANDED_OVER and {*claims[0].groups} == {*groups}
 
 
 def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
-    """Return the claims after this run has claimed to hand the partition over to these groups; its own one is kept."""
-    if gives(claims, run, groups):
+    """Return the claims after this run has claimed to hand the partition over to these groups; the same one is kept."""
+    if gives(claims, groups):
         return claims
-    earlier = claims[1:] if claims and claims[0].state is ClaimState.RETURNED else claims
     claim = Claim(run=run, state=ClaimState.HANDED_OVER, groups=tuple(sorted(groups)), at=at)
+    return (claim, *_without_returned(claims))[:_MOST_CLAIMS]
+
+
+def returned(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
+    """Return the claims after this run has undone that the partition was handed over to these groups."""
+    earlier = _without_returned(claims)
+    if gives(earlier, groups):
+        earlier = _without_returned(earlier[1:])
+    claim = Claim(run=run, state=ClaimState.RETURNED, groups=tuple(sorted(groups)), at=at)
     return (claim, *earlier)[:_MOST_CLAIMS]
 
 
-def returned(claims: Claims, run: str, at: datetime) -> Claims:
-    """Return the claims after this run has undone its hand-over of the partition."""
-    earlier = [each for each in claims if not (each.run == run and each.state is not ClaimState.ARRIVED)]
-    groups = claims[0].groups if claims else ()
-    if earlier and earlier[0].state is ClaimState.RETURNED:
-        earlier = earlier[1:]
-    return (Claim(run=run, state=ClaimState.RETURNED, groups=groups, at=at), *earlier)[:_MOST_CLAIMS]
-
-
 def arriving(claims: Claims, run: str, source: str, at: datetime) -> Claims:
-    """Return the claims after this run has begun to give the partition to the group."""
-    if claims[0].run == run and claims[0].state in (ClaimState.ARRIVING, ClaimState.ARRIVED):
+    """Return the claims after this run has begun to give the partition of this source group to the group."""
+    if _arrives(claims[0], source):
         return claims
     return (Claim(run=run, state=ClaimState.ARRIVING, groups=(source,), at=at), *claims)[:_MOST_CLAIMS]
 
 
-def arrived(claims: Claims, run: str) -> Claims:
-    """Return the claims after this run has given the partition to the group."""
-    if claims and _is_of(claims[0], run, ClaimState.ARRIVING):
+def arrived(claims: Claims, source: str) -> Claims:
+    """Return the claims after the group has got the partition from this source group."""
+    if claims and _arrives(claims[0], source):
         return (replace(claims[0], state=ClaimState.ARRIVED), *claims[1:])
     return claims
 
 
-def not_arrived(claims: Claims, run: str) -> Claims:
-    """Return the claims from before this run gave the partition to the group."""
-    arrivals = [
-        index
-        for index, each in enumerate(claims)
-        if each.run == run and each.state in (ClaimState.ARRIVING, ClaimState.ARRIVED)
-    ]
-    return claims[arrivals[0] + 1 :] if arrivals else claims
+def not_arrived(claims: Claims, source: str) -> Claims:
+    """Return the claims from before the group got the partition from this source group."""
+    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, source)), None)
+    return claims if arrival is None else claims[arrival + 1 :]
 
 
-def _is_of(claim: Claim, run: str, state: ClaimState) -> bool:
-    return claim.run == run and claim.state is state
+def _arrives(claim: Claim, source: str) -> bool:
+    return claim.state in (ClaimState.ARRIVING, ClaimState.ARRIVED) and claim.groups == (source,)
+
+
+def _without_returned(claims: Claims) -> Claims:
+    return claims[1:] if claims and claims[0].state is ClaimState.RETURNED else claims

@@ -94,7 +94,8 @@ def _shown(
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
     journal = read_journal(reader, plan, file.receipt, Verb.HAND_OVER)
-    return *shown_with_barrier(reader, plan.with_checks(journal.checks)), journal
+    plan, barrier = shown_with_barrier(reader, plan)
+    return plan.with_checks(journal.checks), barrier, journal
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:

@@ -131,7 +131,8 @@ def _shown(
     """Return the plan to show to the user, how to wait for commits before the plan is made again, and the claims."""
     plan = _plan(reader, verb, file, clock, elsewhere)
     journal = read_journal(reader, plan, file.receipt, verb)
-    plan, barrier = shown_with_barrier(reader, plan.with_checks(journal.checks))
+    plan, barrier = shown_with_barrier(reader, plan)
+    plan = plan.with_checks(journal.checks)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier, journal
 
 

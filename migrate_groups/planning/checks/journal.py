@@ -49,16 +49,16 @@ class JournalFacts:
         return self.claims.get(group, {}).get(partition, ())
 
 
-def journal(facts: JournalFacts) -> Judgement:
-    """Check that no other run has claimed the partitions that this run hands over, or has handed over.
+def journal(facts: JournalFacts) -> Judgement | None:
+    """Check that no run has claimed that the partitions went to other groups than those of this run.
 
     A way back, such as rollback, is also refused if a target group has handed the partitions over to another group. The
-    verdict is ``not known`` if the claims of a group can't be read or made.
+    verdict is ``not known`` if the claims of a group can't be read or made. None if no source group hands over.
     """
+    if not facts.handed:
+        return None
     if facts.is_copy:
         return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
-    if not facts.handed:
-        return Verdict.NOT_APPLICABLE, "no source group hands over"
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     for order, targets in facts.handed.items():
         for complaint in _complaints(facts, order, targets):
@@ -76,14 +76,14 @@ def journal(facts: JournalFacts) -> Judgement:
     claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
     if not claimed:
         return Verdict.PASS, f"no run has claimed {partitions}"
-    return Verdict.PASS, f"no other run has {partitions}; {claimed} claimed before"
+    return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
 def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield what speaks against the write of a partition of a source group, and what to do."""
     group, partition = order[0], TopicPartition(*order[1:])
     claims = facts.of(group, partition)
-    is_own = gives(claims, facts.run, targets)
+    is_own = gives(claims, targets)
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
@@ -101,9 +101,8 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
             f"not handed over to {order[0]!r} for certain: run {newest.run} began it {_on(newest)}",
             "run that command again first",
         )
-    whose = "by another copy of this run directory" if newest.run == facts.run else f"by run {newest.run}"
     return (
-        f"handed over from {order[0]!r} to {_names(newest)} {_on(newest)}, {whose}",
+        f"handed over from {order[0]!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
         f"go on from {_names(newest)}, undo that run first, or pass --copy if both groups are to "
         "process the same records",
     )
@@ -112,8 +111,6 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
 def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
     if order in facts.begun and newest.state not in NOT_OWNED:
         return None
-    if newest.state is ClaimState.RETURNED and newest.run == facts.run:
-        return f"undone already {_on(newest)}", "by another copy of this run directory? See migrate-groups describe"
     return _claimed_since(facts, order, newest)
 
 
@@ -125,8 +122,10 @@ def _claimed_since(facts: JournalFacts, order: Order, newest: Claim) -> tuple[st
         ClaimState.ARRIVED: f"handed over from {others} to {order[0]!r}",
         ClaimState.RETURNED: f"given back to {order[0]!r}",
     }[newest.state]
-    run = "another copy of this run directory" if newest.run == facts.run else f"run {newest.run}"
-    return f"{what} {_on(newest)}, by {run}", "what this run did there no longer counts; undo that run first"
+    advice = (
+        "nothing is left to undo" if newest.state is ClaimState.RETURNED else "undo that run first, or go on from there"
+    )
+    return f"{what} {_on(newest)}, by {_run(facts, newest)}", advice
 
 
 _COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str] | None]] = {
@@ -145,11 +144,11 @@ def _handed_on(
         return  # the source group's offset is not needed for that
     for target in targets:
         claims = facts.of(target, partition)
-        is_ours = gives(claims, facts.run, [group]) and (group, *partition) in facts.begun
+        is_ours = gives(claims, [group]) and (group, *partition) in facts.begun
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
             newest = claims[0]
             yield (
-                f"handed over from {target!r} to {_names(newest)} {_on(newest)}, by run {newest.run}",
+                f"handed over from {target!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
                 "undo that run first",
             )
     yield from _not_arrived_yet(facts, partition, targets)
@@ -170,6 +169,10 @@ def _not_arrived_yet(
 
 def _names(claim: Claim) -> str:
     return some([*map(repr, claim.groups)])
+
+
+def _run(facts: JournalFacts, claim: Claim) -> str:
+    return "another copy of this run directory" if claim.run == facts.run else f"run {claim.run}"
 
 
 def _on(claim: Claim) -> str:
