@@ -129,5 +129,5 @@ def test_claims_on_the_cluster(groups, bootstrap_servers):
     with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as cluster:
         found = read_all_committed(cluster, [journal])[journal][groups.partition]
     assert found is not None
-    (claim,) = decode(found.metadata)
+    (claim,) = decode(found.metadata) or ()
     assert (found.offset, claim.state, claim.groups) == (10, ClaimState.HANDED_OVER, (groups.names["b"],))
