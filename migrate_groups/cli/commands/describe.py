@@ -22,7 +22,7 @@ def describe(
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
-    """Show the members, committed offsets and lag of groups, and what runs of this tool have handed over of named ones.
+    """Show the members, committed offsets and lag of groups; of named ones also what was handed over.
 
     Example: migrate-groups describe big-group --bootstrap-server localhost:9092
     """
@@ -45,7 +45,7 @@ def describe(
                 talk(f"warning: {remark}")
         if all_groups:
             warn_of_hidden_groups(reader)
-        else:
-            talk(*claims_in_words(reader, wanted))
+        elif claims := claims_in_words(reader, wanted):
+            talk(*claims)
         warn_of_hidden_topics(reader)
     show_as(output_format, views.descriptions(found))
