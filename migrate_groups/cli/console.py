@@ -42,6 +42,16 @@ def show_as(output_format: str, result: Result) -> None:
         show(result)
 
 
+def show_written(output_format: str, result: Result) -> None:
+    """Print the result of a command that writes a file on stderr, because stdout may be the file.
+
+    With the output format ``json``, print its document on stdout.
+    """
+    if output_format == "json":
+        print_document(result.document)
+    talk(result)
+
+
 def confirm(question: str) -> bool:
     """Ask a yes-or-no question on stderr, and return True for yes. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`."""
     try:

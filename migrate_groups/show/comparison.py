@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
-from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.documents import Document, of_row, row_of
 from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, headed
-from migrate_groups.show.rows import of_columns
 from migrate_groups.text import counted
 
 _MOST_ROWS = 200
@@ -30,7 +27,34 @@ MEANINGS = {
 """The meaning of each status, the worst first."""
 
 
-class ComparedPartition(Part, frozen=True, kw_only=True):
+_Compared = tuple[str, TranslatedOffset]
+"""A group and its committed offset in a partition, translated."""
+REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
+_COLUMNS: list[Column[_Compared]] = [
+    Column("GROUP", NAME, lambda of: of[0], "group"),
+    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
+    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
+    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset", int | None),
+    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic", str | None),
+    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset", int | None),
+    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
+    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
+    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset", int | None),
+    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again", int | None),
+    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped", int | None),
+    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
+    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
+    Column("STATUS", WORD, lambda of: of[1].position.status, "status", tone=lambda of: of[1].position.status),
+    REASON,
+    Column("", WORD, lambda of: of[1].position.method, "method"),
+    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to", int | None),
+    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before", str | None),
+    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after", str | None),
+]
+
+
+@row_of(_COLUMNS)
+class ComparedPartition:
     """A group's partition on the source cluster, and the mirror's copy of the partition on the target cluster.
 
     - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
@@ -55,26 +79,6 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
       ``committed_offset``, and of the next record; null if there is no such record.
     """
 
-    group: str
-    topic: str
-    partition: int
-    committed_offset: int | None
-    target_topic: str | None
-    translated_offset: int | None
-    reread_at_most: int
-    target_committed_offset: int | None
-    read_again: int | None
-    skipped: int | None
-    copies: int
-    aborted: int
-    status: str
-    reason: str
-    method: str
-    compared: int
-    mirrored_to: int | None
-    fingerprint_before: str | None
-    fingerprint_after: str | None
-
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
     """The document that ``compare`` prints: the groups' partitions on both clusters.
@@ -87,52 +91,17 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
-_Compared = tuple[str, TranslatedOffset]
-"""A group and its committed offset in a partition, translated."""
-_COLUMNS: list[Column[_Compared]] = [
-    Column("GROUP", NAME, lambda of: of[0], "group"),
-    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
-    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
-    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset"),
-    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic"),
-    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset"),
-    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
-    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
-    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset"),
-    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again"),
-    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped"),
-    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
-    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
-    Column("STATUS", WORD, lambda of: of[1].position.status, "status", lambda of: of[1].position.status),
-    Column("", WORD, lambda of: of[1].position.method, "method"),
-    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to"),
-    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before"),
-    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after"),
-]
-REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
-
-
-def document(found: Comparison) -> CompareDocument:
-    """Return the JSON document of a comparison."""
-    return CompareDocument(
-        source_cluster=found.source_cluster,
-        target_cluster=found.target_cluster,
-        partitions=[of_columns(ComparedPartition, [*_COLUMNS, REASON], of) for of in found.partitions],
-    )
-
-
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
     """Return the rows of the table that ``compare`` writes, one for each partition.
 
     The keys are the fields of `ComparedPartition`, the two cluster ids, and ``taken_at``, the time of the comparison.
     """
-    shown = document(found)
     about = {
-        "source_cluster": shown.source_cluster,
-        "target_cluster": shown.target_cluster,
+        "source_cluster": found.source_cluster,
+        "target_cluster": found.target_cluster,
         "taken_at": found.taken_at,
     }
-    return [about | msgspec.structs.asdict(each) for each in shown.partitions]
+    return [about | {column.field: column.value(of) for column in _COLUMNS} for of in found.partitions]
 
 
 def conclusion(found: Comparison) -> str:
@@ -158,7 +127,8 @@ def result(found: Comparison) -> Result:
     """
     severity = list(MEANINGS)
     worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
-    table = Table(columns=headed(_COLUMNS), rows=worst_first, thing="partition", most=_MOST_ROWS)
+    columns = [each for each in headed(_COLUMNS) if each is not REASON]
+    table = Table(columns=columns, rows=worst_first, thing="partition", most=_MOST_ROWS)
     positions = [each.position for _, each in found.partitions]
     reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [
@@ -166,7 +136,12 @@ def result(found: Comparison) -> Result:
         for (status, reason), number in reasons.most_common()
     ]
     totals = Line(_totals([each for _, each in found.partitions]))
-    return Result(document=document(found), parts=[table, *lines, totals])
+    document = CompareDocument(
+        source_cluster=found.source_cluster,
+        target_cluster=found.target_cluster,
+        partitions=[of_row(ComparedPartition, _COLUMNS, of) for of in found.partitions],
+    )
+    return Result(document=document, parts=[table, *lines, totals])
 
 
 def _totals(partitions: Sequence[TranslatedOffset]) -> str:

@@ -1,15 +1,15 @@
 """The result of a command: tables with their columns, figures and remarks.
 
 ``terminal_text.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they
-escape names and texts. The JSON document of a command is a class (``documents.py``), because programs rely on the
-names, types and order of its fields. A column names its field there.
+escape names and texts. The JSON document of a command is a class, because programs rely on the names and types of its
+fields. ``documents.py`` makes the classes of its rows from the columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -38,11 +38,12 @@ class Role(Enum):
 
 
 class Kind(NamedTuple):
-    """How the values of a column become text. unknown: the text of None."""
+    """How the values of a column become text. unknown: the text of None. type: their type in the JSON document."""
 
     role: Role
     text: Callable[[Any], str] = str
     unknown: str = UNKNOWN
+    type: Any = str
 
     def of(self, value: object) -> str:
         """Return a value as text, not yet escaped."""
@@ -52,16 +53,17 @@ class Kind(NamedTuple):
 NAME = Kind(Role.NAME)
 WORD = Kind(Role.WORD)
 TEXT = Kind(Role.TEXT, unknown="")
-OFFSET = Kind(Role.FIGURE)
+OFFSET = Kind(Role.FIGURE, type=int)
 """A number without separators, as Kafka's tools print it, so that it can be copied."""
-LENGTH = Kind(Role.FIGURE, lambda items: str(len(items)))
+TEXTS = Kind(Role.TEXT, "; ".join, type=Sequence[str])
+LENGTH = Kind(Role.FIGURE, lambda items: str(len(items)), type=Sequence[str])
 """The number of items in a list."""
-COUNT = Kind(Role.FIGURE, "{:,}".format)
-SECONDS = Kind(Role.FIGURE, "{:.1f} s".format)
-SPAN = Kind(Role.FIGURE, lambda seconds: span_in_words(timedelta(seconds=seconds)))
+COUNT = Kind(Role.FIGURE, "{:,}".format, type=int)
+SECONDS = Kind(Role.FIGURE, "{:.1f} s".format, type=float)
+SPAN = Kind(Role.FIGURE, lambda seconds: span_in_words(timedelta(seconds=seconds)), type=float)
 """A number of seconds, in its two largest units."""
-SECOND = Kind(Role.WORD, "{:%Y-%m-%d %H:%M:%S}".format)
-MINUTE = Kind(Role.FIGURE, "{:%Y-%m-%d %H:%M}".format)
+SECOND = Kind(Role.WORD, "{:%Y-%m-%d %H:%M:%S}".format, type=datetime)
+MINUTE = Kind(Role.FIGURE, "{:%Y-%m-%d %H:%M}".format, type=datetime)
 
 
 def _range(value: Any) -> str:
@@ -91,6 +93,7 @@ class Column(NamedTuple, Generic[T]):
       A column without a heading is only in the JSON document.
     - value: returns the value of a row; None if it is not known.
     - field: the name of the value in the JSON document; empty if it is not in there.
+    - type: the type of the value there; None: that of the kind.
     - tone: returns a word for which a renderer may have a colour, such as ``exact`` or ``refuse``.
     """
 
@@ -98,6 +101,7 @@ class Column(NamedTuple, Generic[T]):
     kind: Kind
     value: Callable[[T], Any]
     field: str = ""
+    type: Any = None
     tone: Callable[[T], str] | None = None
 
     def text(self, row: T) -> str:
@@ -241,7 +245,7 @@ def headed(columns: Iterable[Column[T]]) -> list[Column[T]]:
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:
     """Return columns of a part of each row. Their values are unknown in a row without this part."""
-    return [Column(column.heading, column.kind, partial(_of_part, part, column)) for column in columns]
+    return [column._replace(value=partial(_of_part, part, column)) for column in columns]  # type: ignore[misc]
 
 
 def _of_part(part: Callable[[S], T | None], column: Column[T], row: S) -> object:
