@@ -207,7 +207,7 @@ class Terminal:
     def show_result(self, outcome: WriteResult) -> None:
         """Show the outcome of a write, and the path of the receipt that records the write.
 
-        With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
+        With another output format than ``table``, the outcome goes to stderr. Raises `PartlyApplied` if the write
         is not complete, or if a group that must have stopped still consumes.
         """
         from migrate_groups.show import plan_result as views

@@ -26,7 +26,6 @@ from migrate_groups.show.result import (
     Role,
     Table,
     Tone,
-    headed,
     within,
 )
 from migrate_groups.snapshots.row import Row
@@ -119,9 +118,9 @@ def result(found: Sequence[GroupAdvice], *, whole: bool = False) -> Result:
     whole: add a table of the applications of each group.
     """
     document = AdviceDocument(groups=[of_row(AdvisedGroup, _GROUP, each) for each in found])
-    table: list[Table[Any] | Line] = [Table(columns=headed(_GROUP), rows=found, thing="group")] if found else []
+    table = Table(columns=_GROUP, rows=found, thing="group")
     details = [part for each in found if whole for part in _details(each)]
-    return Result(document=document, parts=[*table, Line(_totals(found)), *details])
+    return Result(document=document, parts=[table, Line(_totals(found)), *details])
 
 
 def _details(advice: GroupAdvice) -> list[Table[Any] | Line]:

@@ -22,7 +22,6 @@ from migrate_groups.show.result import (
     Result,
     Role,
     Table,
-    headed,
 )
 from migrate_groups.text import counted, some
 
@@ -88,7 +87,7 @@ def result(found: Sequence[AfterSplit]) -> Result:
         kind="Advice after a split",
         title=f"{counted(len(found), 'application')} of {group} after the split",
         parts=[
-            Table(columns=headed(_COLUMNS), rows=found, thing="application"),
+            Table(columns=_COLUMNS, rows=found, thing="application"),
             Line(_NOTE),
         ],
     )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
+from migrate_groups.show import html
 from migrate_groups.show.documents import Document, of_row, row_of
-from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, headed
+from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table, Verdict
 from migrate_groups.text import counted
 
-_MOST_ROWS = 200
+_MOST_ROWS, _MOST_ON_PAGE, _MOST_TOPICS = 200, 500, 50
 MEANINGS = {
     Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
     Status.GONE: "one of the logs starts later",
@@ -91,6 +94,19 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
+class _Topic(NamedTuple):
+    """How many records of a topic a group would read again on the target cluster, and how many it would skip.
+
+    again, skipped: the sum of the known numbers of the partitions; None if no number is known.
+    """
+
+    group: str
+    topic: str
+    partitions: int
+    again: int | None
+    skipped: int | None
+
+
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
     """Return the rows of the table that ``compare`` writes, one for each partition.
 
@@ -127,8 +143,8 @@ def result(found: Comparison) -> Result:
     """
     severity = list(MEANINGS)
     worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
-    columns = [each for each in headed(_COLUMNS) if each is not REASON]
-    table = Table(columns=columns, rows=worst_first, thing="partition", most=_MOST_ROWS)
+    whole = Table(columns=_COLUMNS, rows=worst_first, thing="partition", most=_MOST_ROWS)
+    table = replace(whole, columns=[each for each in whole.columns if each is not REASON])
     positions = [each.position for _, each in found.partitions]
     reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [
@@ -136,12 +152,52 @@ def result(found: Comparison) -> Result:
         for (status, reason), number in reasons.most_common()
     ]
     totals = Line(_totals([each for _, each in found.partitions]))
-    document = CompareDocument(
-        source_cluster=found.source_cluster,
-        target_cluster=found.target_cluster,
-        partitions=[of_row(ComparedPartition, _COLUMNS, of) for of in found.partitions],
+    is_same = not found.off and not found.unknown
+    figures = {
+        "partitions": len(positions),
+        "exact offsets": sum(each.status is Status.EXACT for each in positions),
+        "read again": _sum(each.counts.again for each in positions),
+        "skipped": _sum(each.counts.skipped for each in positions),
+        "copies": sum(each.counts.copies for each in positions),
+        "aborted, delivered": sum(each.counts.aborted for each in positions),
+    }
+    return Result(
+        document=CompareDocument(
+            source_cluster=found.source_cluster,
+            target_cluster=found.target_cluster,
+            partitions=[of_row(ComparedPartition, _COLUMNS, of) for of in found.partitions],
+        ),
+        kind=f"Comparison of two clusters, read at {SECOND.of(found.taken_at)} UTC",
+        verdict=Verdict("same" if is_same else "not the same", conclusion(found), is_same),
+        places={"From cluster": found.source_cluster, "to cluster": found.target_cluster},
+        figures={name: COUNT.of(figure) for name, figure in figures.items()},
+        parts=[table, *lines, totals],
+        whole=whole,
     )
-    return Result(document=document, parts=[table, *lines, totals])
+
+
+def page(found: Comparison) -> str:
+    """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
+    shown = result(found)
+    *columns, status = shown.tables[0].columns
+    topics = [
+        _topic(group, list(offsets))
+        for group, of in found.groups.items()
+        for _, offsets in groupby(of, lambda each: each.source.topic)
+    ]
+    topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
+    return html.page(
+        "comparison.html",
+        replace(shown, parts=()),  # the table of the page has the reasons
+        counts=Counter(each.position.status for _, each in found.partitions),
+        meanings=MEANINGS,
+        topics=topics[:_MOST_TOPICS],
+        more_topics=len(topics) - _MOST_TOPICS,
+        most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
+        # The status is first, because a wide table is cut at the right of a page.
+        offsets=replace(shown.tables[0], columns=[status, *columns, REASON]),
+        most_offsets=_MOST_ON_PAGE,
+    )
 
 
 def _totals(partitions: Sequence[TranslatedOffset]) -> str:
@@ -160,3 +216,20 @@ def _totals(partitions: Sequence[TranslatedOffset]) -> str:
     if aborted:
         parts.append(f"{counted(aborted, 'aborted record')} delivered as committed")
     return "; ".join(parts)
+
+
+def _topic(group: str, partitions: Sequence[TranslatedOffset]) -> _Topic:
+    counts = [each.position.counts for each in partitions]
+    return _Topic(
+        group=group,
+        topic=partitions[0].source.topic,
+        partitions=len(partitions),
+        again=_sum(each.again for each in counts),
+        skipped=_sum(each.skipped for each in counts),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the known numbers; None if no number is known."""
+    known = [each for each in numbers if each is not None]
+    return sum(known) if known else None

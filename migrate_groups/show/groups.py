@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
@@ -26,7 +27,6 @@ from migrate_groups.show.result import (
     Line,
     Result,
     Table,
-    headed,
     within,
 )
 from migrate_groups.snapshots.row import Row
@@ -99,8 +99,8 @@ class _Line(NamedTuple):
 # The columns of ``kafka-consumer-groups --describe``.
 _OF_KAFKA: list[Column[_Line]] = [
     Column("GROUP", NAME, lambda line: line.group),
-    *within(attrgetter("partition"), (each for each in headed(_OF_PARTITION) if each not in (_LOG_START, _TIME_LAG))),
-    *within(attrgetter("member"), headed(_OF_MEMBER)),
+    *within(attrgetter("partition"), (each for each in _OF_PARTITION if each not in (_LOG_START, _TIME_LAG))),
+    *within(attrgetter("member"), _OF_MEMBER),
 ]
 
 
@@ -186,18 +186,22 @@ class GroupDescriptions(Document, frozen=True, kw_only=True, tag="migrate-groups
 
 def listing(groups: Sequence[GroupStatus]) -> Result:
     """Return a table with one line per group, then a line with the totals. Numbers that are not known are ``-``."""
-    *columns, remarks = headed(_LISTED)
-    columns += [remarks] if any(group.remarks for group in groups) else []
-    table = [Table(columns=columns, rows=groups, thing="group")] if groups else []
+    whole = Table(columns=_LISTED, rows=groups, thing="group")
+    table = whole if any(group.remarks for group in groups) else replace(whole, columns=whole.columns[:-1])
     document = GroupList(groups=[of_row(ListedGroup, _LISTED, group) for group in groups])
-    return Result(document=document, parts=[*table, Line(_totals(groups))])
+    return Result(document=document, parts=[table, Line(_totals(groups))], whole=whole)
 
 
 def descriptions(groups: Sequence[GroupStatus]) -> Result:
     """Return the state, the partitions and the members of each group."""
     document = GroupDescriptions(groups=[of_row(DescribedGroup, _DESCRIBED, group) for group in groups])
     parts = [part for group in groups for part in (Line(""), *_description(group))][1:]
-    return Result(document=document, parts=parts or [Line("no groups")])
+    whole = Table(
+        columns=[*_OF_KAFKA, *within(attrgetter("partition"), [_LOG_START, _TIME_LAG])],
+        rows=[line for group in groups for line in _lines(group)],
+        thing="line",
+    )
+    return Result(document=document, parts=parts or [Line("no groups")], whole=whole)
 
 
 def _description(group: GroupStatus) -> list[Table[_Line] | Line]:

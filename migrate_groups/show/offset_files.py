@@ -9,7 +9,7 @@ from pathlib import Path
 from migrate_groups.migration.rewind import Rewinding
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.documents import Document, Part, of_row, row_of
-from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Kind, Line, Result, Role, Table, headed
+from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Kind, Line, Result, Role, Table
 from migrate_groups.snapshots.rewind_decision import Note, RewindDecision
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -203,7 +203,7 @@ def rewind(output: Path, time: str | None, found: Rewinding) -> Result:
     decided = found.decisions
     shown = sorted(decided, key=lambda each: each.note is None)[:_MOST_ROWS]
     table = Table(
-        columns=headed(_REWOUND),
+        columns=_REWOUND,
         rows=sorted(shown, key=lambda each: each.row.topic_partition),
         thing="partition",
         found=len(decided),

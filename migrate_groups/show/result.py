@@ -1,8 +1,8 @@
 """The result of a command: tables with their columns, figures and remarks.
 
-``terminal_text.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they
-escape names and texts. The JSON document of a command is a class, because programs rely on the names and types of its
-fields. ``documents.py`` makes the classes of its rows from the columns.
+``terminal_text.py``, ``markdown.py`` (comments of pull requests), ``html.py`` (pages) and ``csv.py`` draw any result.
+Only they escape names and texts. The JSON document of a command is a class, because programs rely on the names and
+types of its fields. ``documents.py`` makes the classes of its rows from the columns.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Column(NamedTuple, Generic[T]):
 
     - heading: in capitals, such as ``LOG-END-OFFSET``, in a table like those of ``kafka-consumer-groups``. Comments and
       pages show such a heading in lower case without hyphens.
-      A column without a heading is only in the JSON document.
+      A column that has a field and no heading is only in the JSON document.
     - value: returns the value of a row; None if it is not known.
     - field: the name of the value in the JSON document; empty if it is not in there.
     - type: the type of the value there; None: that of the kind.
@@ -141,6 +141,10 @@ class Table(Generic[T]):
     folded: str = ""
     groups: Groups[T] | None = None
     pressing: Sequence[T] = ()
+
+    def __post_init__(self) -> None:
+        shown = [column for column in self.columns if column.heading or not column.field]
+        object.__setattr__(self, "columns", shown)
 
     @property
     def is_empty(self) -> bool:
@@ -204,6 +208,7 @@ class Result:
     - verdict: shown with the heading. places: names that belong to it, such as that of the cluster.
     - figures: the most important numbers, by their names, as texts.
     - details: tables that only comments show.
+    - whole: the table of CSV output, if no table in ``parts`` has all of its columns and rows.
     - everything: the name of a file or option, and what it does for the reader of a comment that is cut.
     - ids: identifiers at the end of a comment, by their names.
     """
@@ -216,6 +221,7 @@ class Result:
     places: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[Table[Any]] = ()
+    whole: Table[Any] | None = None
     everything: tuple[str, str] | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
 
@@ -223,6 +229,18 @@ class Result:
     def tables(self) -> list[Table[Any]]:
         """The tables of a terminal."""
         return [each for each in self.parts if isinstance(each, Table)]
+
+    @property
+    def main(self) -> Table[Any] | None:
+        """The table of CSV output; None if there is no table."""
+        return self.whole or next(iter(self.tables), None)
+
+    @property
+    def beside_main(self) -> list[Table[Any] | Line]:
+        """What a terminal shows in addition to the rows of `main`, and how many rows `main` does not have."""
+        rest = self.main.left_out(len(self.main.rows)) if self.main else ""
+        beside = self.lines if self.whole else [each for each in self.parts if each is not self.main]
+        return [*beside, *([Line(rest)] if rest else [])]
 
     @property
     def lines(self) -> list[Line]:
@@ -236,11 +254,6 @@ def more(rest: int, thing: str, *, at_least: bool = False) -> str:
     rest: the number of things, here 12. thing: their name in the singular, here ``topic``.
     """
     return f"… and {'at least ' if at_least else ''}{counted(rest, f'more {thing}')}" if rest > 0 else ""
-
-
-def headed(columns: Iterable[Column[T]]) -> list[Column[T]]:
-    """Return the columns that are not only in the JSON document."""
-    return [column for column in columns if column.heading]
 
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:

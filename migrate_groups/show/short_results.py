@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from migrate_groups.demo.ledger import Count
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.documents import Document, Part, of_row, row_of
-from migrate_groups.show.result import COUNT, NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table, headed
+from migrate_groups.show.result import COUNT, NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
 
@@ -174,7 +174,7 @@ def committed(rows: Sequence[Row]) -> Result:
     Values that are not known are ``-``. A column for the time lag is added if any time lag is known.
     """
     times = [_TIME_LAG] if any(row.time_lag is not None for row in rows) else []
-    return Result(parts=[Table(columns=[*headed(_DELETED), *times], rows=rows, thing="partition")])
+    return Result(parts=[Table(columns=[*_DELETED, *times], rows=rows, thing="partition")])
 
 
 def deleted(
