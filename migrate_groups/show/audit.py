@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from migrate_groups.show.documents import document_type, filled
-from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table
+from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table, counts
 from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic import audit_result, evidence
 from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
@@ -38,7 +38,7 @@ _SUMMARY: list[Column[audit_result.AuditedTopic]] = [
     Column("from", NAME, lambda each: each.source_group),
     Column("old group", _TALLY, lambda each: each.old),
     Column("new group", _TALLY, lambda each: each.new),
-    Column("rewinds", COUNT, lambda each: each.rewinds),
+    *counts("rewinds"),
 ]
 _DOUBTFUL: list[Column[audit_result.Partition]] = [
     Column("group", NAME, lambda each: each.group),
@@ -46,17 +46,14 @@ _DOUBTFUL: list[Column[audit_result.Partition]] = [
     Column("old group", WORD, lambda each: each.old),
     Column("new group", WORD, lambda each: each.new),
     Column("handed over", COUNT, lambda each: each.written),
-    Column("first own", COUNT, lambda each: each.first_own),
-    Column("committed", COUNT, lambda each: each.committed),
-    Column("rewinds", COUNT, lambda each: each.rewinds),
+    *counts("first_own", "committed", "rewinds"),
     Column("reason", TEXT, lambda each: each.reason),
 ]
 _LATE: list[Column[audit_result.LateCommit]] = [
     Column("group", NAME, lambda each: each.group),
     Column("partition", NAME, _place),
     Column("time", SECOND, lambda each: each.log_time),
-    Column("offset", COUNT, lambda each: each.offset),
-    Column("beyond", COUNT, lambda each: each.beyond),
+    *counts("offset", "beyond"),
 ]
 _DELETED: list[Column[audit_result.Deletion]] = [
     Column("group", NAME, lambda each: each.group),
@@ -67,12 +64,7 @@ _EVIDENCE: list[Column[evidence.Evidence]] = [
     Column("log partition", WORD, lambda each: each.log_partition),
     Column("from", COUNT, lambda each: each.start_offset),
     Column("to", COUNT, lambda each: each.end_offset),
-    Column("records", COUNT, lambda each: each.records),
-    Column("control", COUNT, lambda each: each.control),
-    Column("aborted", COUNT, lambda each: each.aborted),
-    Column("missing", COUNT, lambda each: each.missing),
-    Column("malformed", COUNT, lambda each: each.malformed),
-    Column("held back", COUNT, lambda each: each.held_back),
+    *counts("records", "control", "aborted", "missing", "malformed", "held_back"),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_groups.show import html
 from migrate_groups.show.curves import drawn
 from migrate_groups.show.documents import document_type, filled
-from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, hints
+from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, counts, hints
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from migrate_groups.text import counted
 
@@ -14,16 +14,11 @@ _MOST_ROWS = 50
 _MOST_CURVES = 100
 _COLUMNS: list[Column[GroupHistory]] = [
     Column("group", NAME, lambda each: each.group),
-    Column("topics", COUNT, lambda each: each.topics),
-    Column("partitions", COUNT, lambda each: each.partitions),
-    Column("commits", COUNT, lambda each: each.commits),
-    Column("rewinds", COUNT, lambda each: each.rewinds),
-    Column("deletions", COUNT, lambda each: each.deletions),
+    *counts("topics", "partitions", "commits", "rewinds", "deletions"),
     Column("first commit", MINUTE, lambda each: each.first_commit_at),
     Column("last commit", MINUTE, lambda each: each.last_commit_at),
     Column("highest lag", COUNT, lambda each: each.most_lag),
-    Column("last lag", COUNT, lambda each: each.last_lag),
-    Column("missing", COUNT, lambda each: each.missing),
+    *counts("last_lag", "missing"),
 ]
 
 

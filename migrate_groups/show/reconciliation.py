@@ -21,6 +21,7 @@ from migrate_groups.show.result import (
     Role,
     Table,
     Verdict,
+    counts,
     hints,
 )
 from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
@@ -52,13 +53,7 @@ _DOCUMENT = document_type(
 )
 # More rows, bars and curves are hard to read; the tables on disk have every row.
 _MOST_ROWS, _MOST_TOPICS, _MOST_GROUPS, _MOST_CURVES = 50, 25, 40, 24
-_FIGURES: list[Column[GroupTopic]] = [
-    Column("partitions", COUNT, lambda each: each.partitions),
-    Column("lag before", COUNT, lambda each: each.lag_before),
-    Column("lag after", COUNT, lambda each: each.lag_after),
-    Column("produced", COUNT, lambda each: each.produced),
-    Column("consumed", COUNT, lambda each: each.consumed),
-]
+_FIGURES: list[Column[GroupTopic]] = counts("partitions", "lag_before", "lag_after", "produced", "consumed")
 _TIMES: list[Column[GroupTopic]] = [
     Column("time lag before", SPAN, lambda each: each.time_lag_before),
     Column("time lag after", SPAN, lambda each: each.time_lag_after),

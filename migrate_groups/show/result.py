@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from migrate_groups.snapshots.times import span_in_words
@@ -254,6 +255,11 @@ def more(rest: int, thing: str, *, at_least: bool = False) -> str:
     rest: the number of things, here 12. thing: their name in the singular, here ``topic``.
     """
     return f"… and {'at least ' if at_least else ''}{counted(rest, f'more {thing}')}" if rest > 0 else ""
+
+
+def counts(*names: str) -> list[Column[Any]]:
+    """Return a column of numbers for each of these attributes of a row, such as ``last_lag``: last lag."""
+    return [Column(name.replace("_", " "), COUNT, attrgetter(name)) for name in names]
 
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:
