@@ -73,7 +73,7 @@ def result(found: Reconciliation, summary_file: str | None = None) -> Result:
 
     summary_file: the name of the file with every group and topic; None if it was not written.
     """
-    columns, totals = _columns(found), found.totals
+    columns, totals = [*_FIGURES, *(_TIMES if _is_timed(found) else [])], found.totals
     figures = {column.heading: column.text(totals) for column in columns}
     counts = {"partitions": COUNT.of(totals.partitions), "topics": COUNT.of(found.topics)}
     set_aside = {"rows set aside": COUNT.of(found.quarantined)} if found.quarantined else {}
@@ -117,10 +117,6 @@ def page(found: Reconciliation) -> str:
         more_groups=len(groups) - _MOST_GROUPS,
         **drawn(found.timeline, _MOST_CURVES, "lag_timeline", _where(found)),
     )
-
-
-def _columns(found: Reconciliation) -> list[Column[GroupTopic]]:
-    return [*_FIGURES, *(_TIMES if _is_timed(found) else [])]
 
 
 def _is_timed(found: Reconciliation) -> bool:
