@@ -1,7 +1,7 @@
 """The classes of JSON documents, and how they are made.
 
-Of a table's rows, the columns are the fields. Spark jobs return named tuples and dataclasses, whose fields are those of
-the document. docs/reference/json.md shows the documents of all commands.
+The fields of a row are the columns of its table. A Spark job returns named tuples and dataclasses, and the document has
+their fields. docs/reference/json.md shows the documents of all commands.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class ErrorDocument(Part, frozen=True, kw_only=True):
 
 
 def row_of(columns: Iterable[Column[Any]], **more: Any) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that gives a class without fields one for each column that names one.
+    """Return a decorator for an empty class, which gives the class a field for each column that names one.
 
-    An object of this class describes a row in a JSON document (`of_row`). more: the types of fields that no column has.
+    `of_row` makes an object of this class from a row of a table. more: the types of fields that no column has.
     """
     types = {column.field: column.type or column.kind.type for column in columns if column.field} | more
 
@@ -104,13 +104,14 @@ def object_type(kind: Any) -> Any:
     return msgspec.defstruct(kind.__name__, members, namespace={"__doc__": _about(kind)}, frozen=True)
 
 
-def filled(kind: type[T], found: object, **more: object) -> T:
-    """Return a document whose fields are the attributes of ``found`` with the same names. more: other fields."""
+def filled(kind: type[T], found: object) -> T:
+    """Return a document whose fields are the attributes of ``found`` with the same names."""
     names = [name for name in kind.__struct_fields__ if hasattr(found, name)]  # type: ignore[attr-defined]
-    return msgspec.convert(_plain({name: getattr(found, name) for name in names} | more), kind)
+    return msgspec.convert(_plain({name: getattr(found, name) for name in names}), kind)
 
 
 def _about(kind: type) -> str:
+    """Return the docstring of a class as the description in a JSON schema."""
     return cleandoc(kind.__doc__ or "").replace("None", "null")
 
 
