@@ -109,6 +109,12 @@ def test_each_format_shows_the_same_rows_and_says_how_many_are_left_out():
     assert '<th scope="col">group name</th><th scope="col" class="n">lag</th>' in page
     assert '<td><code>other</code></td><td class="n">-</td><td><span class="chip refuse">refuse</span></td>' in page
     assert "… and 3 more groups" in page
+    assert rows(csv.draw(shown := result("g"))) == [
+        ["GROUP-NAME", "LAG", "STATE", "REASON"],
+        ["g", "1234", "refuse", "g"],
+        ["other", "", "refuse", "other"],
+    ]
+    assert shown.beside_main[-1] == Line("… and 3 more groups")
 
 
 def test_a_comment_begins_with_what_is_pressing_and_folds_the_rest():
