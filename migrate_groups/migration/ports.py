@@ -175,7 +175,7 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def held(
-        self, group: str, partitions: Collection[TopicPartition], assignor: str = ""
+        self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
     ) -> AbstractContextManager[HeldGroup]:
         """Return a context manager within which this tool is the first member of an Empty group, to keep consumers out.
 
@@ -184,7 +184,8 @@ class GroupWriter(GroupReader, Protocol):
         if the group has members, `NotAuthorized` without Read on the group.
 
         partitions: all partitions that a consumer of the group may want. assignor: the assignor of its consumers;
-        empty if not known.
+        empty if not known. holder: the client id of this tool's member. Members with the same one are removed first: a
+        killed process has left them. Empty: none is removed.
         """
         ...
 
