@@ -64,11 +64,6 @@ def one_group(option: list[str]) -> str:
     return groups[0]
 
 
-def name_of(output: Path) -> str:
-    """Return the name of an output file for messages: its path, or ``stdout`` if it is ``-``."""
-    return "stdout" if str(output) == "-" else str(output)
-
-
 def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[str]:
     """Return the groups given as arguments and with ``--group``, each once.
 

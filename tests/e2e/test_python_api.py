@@ -1,11 +1,16 @@
-"""All topics, or some topics, of a group are handed over to another group, by calls from Python."""
+"""Calls from Python on a real broker: a group's topics are handed over, and the log of commits is judged."""
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
+from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
+import migrate_groups as mg
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
@@ -18,10 +23,13 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.show import after_split, audit, costs, history
+from migrate_groups.show.result import Result
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from tests.support.documents import parsed
 
 CLOCK = SystemClock()
 
@@ -94,3 +102,52 @@ def test_some_topics_of_a_live_group_move_to_a_target_group(clients, world, old_
     assert taken.topics() == sorted(moved)
     assert_same_offsets(clients, taken, f"{group}-part")
     assert describe_group(clients[0], group).state == "Stable"
+
+
+def test_calls_on_the_log_return_what_the_commands_print(world, bootstrap_servers, old_group, here, tmp_path):
+    """Audit, history and costs return what the commands print, for a group that handed over its topics.
+
+    Until a new group has committed, `check` of an audit raises `Undetermined`; after a late commit of the source group
+    it raises `HandOverBroken`.
+    """
+    group, topics = old_group
+    world.leave(world.join(group, *topics))
+    new = f"{group}-new"
+    split = mg.Split(source=group, targets={new: ["*"]})
+    run, log, options = tmp_path / "run", tmp_path / "log", mg.WriteOptions(settle=0, guard=0)
+    with mg.connect(bootstrap_servers, timeout=20) as cluster:
+        cluster.migrate(split, run_dir=run, options=options)
+        with pytest.raises(mg.Undetermined, match="not proven yet: no new group has committed"):
+            cluster.audit(run).check()
+        started = world.join(new, *topics)
+        world.consume(started, 81)
+        started.commit(asynchronous=False)
+        world.leave(started)
+        proof = cluster.audit(run, log=tmp_path / "audit-log")
+        proof.check()
+        assert printed(audit.result(proof)) == parsed(
+            here("audit", run, "--log", tmp_path / "audit-log", "--format", "json").stdout
+        )
+
+        past = cluster.history(group, new, log=log, output=tmp_path / "history", every=timedelta(minutes=1))
+        shown = here("history", group, new, "--log", log, "-o", tmp_path / "history2", "--format", "json")
+        assert printed(history.result(past))["groups"] == parsed(shown.stdout)["groups"]
+        assert [path.name for path in (tmp_path / "history").iterdir()] == ["history.parquet"]
+
+        measured = cluster.costs(group, new, log=log, output=tmp_path / "costs", since=timedelta(days=1))
+        shown = here("advise", group, new, "--log", log, "--since", "1d", "-o", tmp_path / "costs2", "--format", "json")
+        assert printed(costs.result(measured.costs, measured.groups)) == parsed(shown.stdout)
+        after = cluster.costs_after(run, log=log, output=tmp_path / "after")
+        shown = here("advise", "--after", run, "--log", log, "-o", tmp_path / "after2", "--format", "json")
+        assert printed(after_split.result(after)) == parsed(shown.stdout)
+        with pytest.raises(mg.InvalidInput, match="exists already: pass another folder"):
+            cluster.costs(group, log=log, output=tmp_path / "costs")
+
+        world.commit(group, TopicPartition(topics[0], 0), 6)
+        with pytest.raises(mg.HandOverBroken, match="1 partition committed late"):
+            cluster.audit(run).check()
+
+
+def printed(shown: Result) -> dict[str, Any]:
+    """Return the JSON document of a result, as a command prints it."""
+    return parsed(json.dumps(msgspec.to_builtins(shown.document)))
