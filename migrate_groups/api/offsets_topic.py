@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.api.clients import open_offsets_topic
 from migrate_groups.api.reading import ReadingCluster
-from migrate_groups.api.spark import opener
 from migrate_groups.arguments import check_span, checked_texts
 from migrate_groups.migration.advise.after import AfterSplit
 from migrate_groups.migration.offsets_topic import audit, costs, history
 from migrate_groups.migration.ports import LogClients
+from migrate_groups.spark.session import opener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_groups.api.snapshot import Split, load_split
-from migrate_groups.api.spark import opener
 from migrate_groups.migration.reconcile import reconcile as compared
+from migrate_groups.spark.session import opener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

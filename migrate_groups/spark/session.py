@@ -121,6 +121,29 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
         active.createDataFrame([], "nothing int")  # PySpark makes the session that creates a DataFrame the active one
 
 
+def opener(spark: SparkSession | None) -> OpenSpark:
+    """Return a function that opens ``spark``, else the active Spark, else a local one that is stopped at the end.
+
+    Raises `MissingDependency` if PySpark is not installed.
+    """
+    # Now and not when a session is opened, because a log may be copied before.
+    require_pyspark()
+
+    @contextmanager
+    def open_spark(rows: float) -> Iterator[SparkSession]:
+        from migrate_groups.spark.failures import readable_failures
+
+        active = active_session()
+        with readable_failures():
+            if spark is not None:
+                yield spark
+                return
+            with beside(active) if active else local_session(small=rows < SMALL) as session:
+                yield session
+
+    return open_spark
+
+
 def submitted_session() -> SparkSession:
     """Return the session that spark-submit or Spark Connect provides, in ANSI mode and UTC.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,7 +66,8 @@ def audit(
     check_clusters_named(execution, is_target_named=open_target is not None)
     vouched = _vouched(execution, asked.without_membership)
     sides = _sides(asked.run_dir, execution, checkpoints)
-    with _folder(asked.log) as folder:
+    with ExitStack() as kept:
+        folder = asked.log or Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="migrate-groups-")))
         with ExitStack() as opened:
             source = opened.enter_context(open_source())
             target = opened.enter_context(open_target()) if open_target else source
@@ -159,16 +160,6 @@ def _side(words: tuple[str, str], checkpoints: Mapping[str, StopCheckpoint]) -> 
         found.append((group, number, end))
     checkpoint = next(iter(checkpoints.values()))
     return LogSide(checkpoint.cluster_id, *words, counts[0], found)
-
-
-@contextmanager
-def _folder(log: Path | None) -> Iterator[Path]:
-    """Yield the folder for the copied log: ``log``, or a temporary folder if ``log`` is None."""
-    if log is not None:
-        yield log
-        return
-    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as name:
-        yield Path(name)
 
 
 def _folders(folder: Path, clusters: int) -> list[Path]:
