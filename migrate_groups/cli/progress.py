@@ -31,7 +31,7 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
         yield _lines(group)
 
 
-class Reported:
+class Reporter:
     """Shows on stderr what a command that only reads reports (implements `ReadingEvents`)."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show, talk
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
-from migrate_groups.cli.progress import Reported
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
@@ -33,7 +33,7 @@ _SAY_AGAIN = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Terminal(Reported):
+class Terminal(Reporter):
     """The user at the command line: shows what a running command reports, and asks (implements `Events`).
 
     - yes: write without a question.

@@ -13,7 +13,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics, write_pages
 from migrate_groups.cli.json_output import check_stdout_is_free, print_document
-from migrate_groups.cli.progress import Reported
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
@@ -122,7 +122,7 @@ def _measure(connection: Connection, asked: CostsRequest, output_format: str) ->
     from migrate_groups.show.costs import result
     from migrate_groups.show.costs_page import page
 
-    found = measure(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reported())
+    found = measure(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
     shown = result(found.costs, found.groups)
     drawn = page(found.costs, found.groups, found.lag, found.suggestions)
     write_pages(asked.out, "tables", {"advice.md": markdown.draw(shown), "advice.html": drawn})
@@ -135,7 +135,7 @@ def _compare_after(connection: Connection, asked: CostsRequest, run_dir: Path, o
     from migrate_groups.show.after_split import page, result
 
     open_log = connection.open_offsets_topic
-    shown = result(compare_after(asked, run_dir, open_log, spark_here, SystemClock(), Reported()))
+    shown = result(compare_after(asked, run_dir, open_log, spark_here, SystemClock(), Reporter()))
     write_pages(asked.out, "tables", {"after.html": page(shown)})
     show_as(output_format, shown)
     talk(f"tables and after.html written to {asked.out}")

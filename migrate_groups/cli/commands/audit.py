@@ -10,7 +10,7 @@ import typer
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.progress import Reported
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.text import shell_command
@@ -64,7 +64,7 @@ def audit(
 
     open_target = target.connection(connection).open_offsets_topic if target.is_named else None
     asked = AuditRequest(run_dir, log, without_membership or [])
-    found = judged(asked, connection.open_offsets_topic, open_target, spark_here, Reported())
+    found = judged(asked, connection.open_offsets_topic, open_target, spark_here, Reporter())
     show_as(output_format, result(found))
     found.check()
     talk(conclusion(found))

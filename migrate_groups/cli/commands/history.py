@@ -11,7 +11,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk, write_pages
-from migrate_groups.cli.progress import Reported
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.snapshots.times import parse_span
 
@@ -55,7 +55,7 @@ def history(
     from migrate_groups.show.history import page, result
 
     asked = HistoryRequest(wanted, log, output, step)
-    found = measured(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reported())
+    found = measured(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
     write_pages(output, TABLE, {_PAGE: page(found)})
     show_as(output_format, result(found))
     talk(f"{TABLE} and {_PAGE} written to {output}")

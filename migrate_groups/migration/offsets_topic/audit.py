@@ -71,8 +71,9 @@ def audit(
         with ExitStack() as opened:
             source = opened.enter_context(open_source())
             target = opened.enter_context(open_target()) if open_target else source
-            logs = zip(sides, _folders(folder, len(sides)), (target, source), strict=False)
-            copied = [_copy(side, path, clients, events) for side, path, clients in logs]
+            clients = [target, source][: len(sides)]
+            logs = zip(sides, _folders(folder, len(sides)), clients, strict=True)
+            copied = [_copy(side, path, opened_log, events) for side, path, opened_log in logs]
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in execution.changes})
         return _judged(_handed_over(execution, now), sides, copied, vouched, open_spark)
