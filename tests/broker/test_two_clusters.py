@@ -493,19 +493,18 @@ def test_audit_of_a_move_from_python(move, spark):
     started.commit(offsets=began, asynchronous=False)
     move.target.leave(started)
     run = move.cli.folder / "move.toml.run"
+    move.source.commit(move.group, TopicPartition(move.topic, 1), 7)
     with (
         migrate_groups.connect(move.source.bootstrap_servers) as source,
         migrate_groups.connect(move.target.bootstrap_servers) as target,
     ):
-        found = source.audit(run, to=target, log=move.cli.folder / "log")
-        found.check()
-        assert (found.old["stopped"], found.new["starts-at-snapshot"]) == (PARTITIONS, PARTITIONS)
-        assert {path.name for path in (move.cli.folder / "log").iterdir()} >= {"source", "target"}
-        move.source.commit(move.group, TopicPartition(move.topic, 1), 7)
-        with pytest.raises(migrate_groups.HandOverBroken, match="1 partition committed late"):
-            source.audit(run, to=target, log=move.cli.folder / "log").check()
         with pytest.raises(migrate_groups.UsageError, match="pass --to-bootstrap-server"):
             source.audit(run)
+        found = source.audit(run, to=target, log=move.cli.folder / "log")
+    assert (found.old["late-commit"], found.old["stopped"], found.new["starts-at-snapshot"]) == (1, 2, 3)
+    with pytest.raises(migrate_groups.HandOverBroken, match="1 partition committed late"):
+        found.check()
+    assert {path.name for path in (move.cli.folder / "log").iterdir()} >= {"source", "target"}
 
 
 @pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from migrate_groups.cli.connect import Connection
-from migrate_groups.errors import NotAuthorized, Undetermined
+from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined
 from migrate_groups.migration.offsets_topic import audit
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
@@ -159,6 +159,17 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
     assert ("delete-offsets" in shown.stderr) == (new == {"starts-at-snapshot": 2})
+
+
+def test_check_of_an_audit_raises_what_the_command_ends_with():
+    """`Audit.check` raises nothing if the hand-over is proven. A problem counts more than an undetermined partition."""
+    PROVEN.check()
+    with pytest.raises(HandOverBroken, match=r"^1 partition committed late, started elsewhere or went back$"):
+        replace(PROVEN, problems=1, undetermined=2).check()
+    with pytest.raises(
+        Undetermined, match=r"^the log does not tell of 2 partitions: see the evidence and the reasons$"
+    ):
+        replace(PROVEN, undetermined=2).check()
 
 
 def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
