@@ -41,6 +41,14 @@ Format = Annotated[
     Literal["table", "json"],
     typer.Option("--format", help="How the result is shown: as text, or as one JSON document on stdout."),
 ]
+TableFormat = Annotated[
+    Literal["table", "json", "csv"],
+    typer.Option(
+        "--format",
+        help="How the result is shown: as text, as one JSON document on stdout, or as CSV on stdout. The CSV has the "
+        "main table, and is no snapshot.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
 Settle = Annotated[

@@ -9,10 +9,10 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import check_output, save_table, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.console import check_output, save_table, show_written, talk, warn_of_hidden_topics
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.progress_display import shown_work
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted
 
 if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
@@ -51,13 +51,9 @@ def snapshot(
             taken = _with_time_lag(reader, taken)
         warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
-    if output_format == "json":
-        from migrate_groups.show.file_documents import SnapshotDocument
+    from migrate_groups.show import offset_files
 
-        print_document(SnapshotDocument.of(output, taken))
-    talk(
-        f"{counted(len(taken), 'partition')} of {some(wanted)} written to {'stdout' if str(output) == '-' else output}"
-    )
+    show_written(output_format, offset_files.snapshot(output, wanted, taken))
 
 
 def _with_time_lag(reader: GroupReader, taken: SnapshotTable) -> SnapshotTable:
