@@ -19,7 +19,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.groups import Member
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource
 from tests.support.any_order.world import World
@@ -88,7 +88,7 @@ class _Cluster(_Named):
     """A real broker behind the methods of `InMemoryCluster`."""
 
     def __init__(self, of: Broker) -> None:
-        super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
+        super().__init__(of.writer, _with_journals({name: of.others.name(name) for name in _NAMES}))
         self.principal = of.writer.principal
         self.second = _Named(of.second_client, self._real)
         self._others = of.others
@@ -149,9 +149,13 @@ class _Cluster(_Named):
         return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
 
     @contextmanager
-    def held(self, group: str, partitions, assignor: str = ""):
-        with self._client.held(self._real[group], partitions, assignor) as hold:
+    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
+        with self._client.held(self._real[group], partitions, assignor, holder) as hold:
             yield hold
+
+
+def _with_journals(names: Mapping[str, str]) -> dict[str, str]:
+    return {**names, **{journal_group(name): journal_group(real) for name, real in names.items()}}
 
 
 def _renamed(value, names: Mapping[str, str]):

@@ -401,10 +401,10 @@ class _Requests:
         return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
 
     @contextmanager
-    def held(self, group: str, partitions, assignor: str = ""):
+    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
         world = self._world
         world.moment("before held")
-        with world.cluster.held(group, partitions, assignor) as hold:
+        with world.cluster.held(group, partitions, assignor, holder) as hold:
             world.held.add(group)
             try:
                 world.moment("after held")
