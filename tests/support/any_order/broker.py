@@ -143,6 +143,12 @@ class _Cluster(_Named):
     def alter(self, group: str, offsets):
         return self.alter_offsets({group: offsets})[group]
 
+    def delete(self, group: str, partitions):
+        return self.delete_offsets({group: partitions})[group]
+
+    def delete_group(self, group: str):
+        return self.delete_groups([group])[group]
+
     def describe_topics(self, topics):
         """Return the descriptions of these topics (None: all), without the topics of other stories."""
         described = super().__getattr__("describe_topics")(topics)
