@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.files.new_folder import new_folder
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import receipt_in
+from migrate_groups.files.safe_write import new_folder
 from migrate_groups.migration.advise import proposals
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.predicted_costs import GroupCost, judge_costs
