@@ -136,13 +136,13 @@ class Scene:
                     f"{what}: too few after {self.seconds} s; read {self._ledgers}/*.log"
                 ) from error
 
-    def _run(self, verb: str, *arguments: str, servers: str = "", codes: Collection[int] = (0,)) -> None:
+    def _run(self, verb: str, *arguments: str, codes: Collection[int] = (0,)) -> None:
         """Print a command line of ``migrate-groups`` and run it.
 
-        servers: the bootstrap servers; by default those of the demo's cluster. codes: the expected exit codes. Raises
+        codes: the expected exit codes. Raises
         `MigrateGroupsError` for any other exit code.
         """
-        where = [] if verb in _PURE else ["--bootstrap-server", servers or self._sandbox.bootstrap_servers]
+        where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]
         self._tell.command(" ".join(["migrate-groups", *command]))
         done = subprocess.run(

@@ -128,7 +128,7 @@ class Setup:
 
 
 @contextmanager
-def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
+def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str]) -> Iterator[Node]:
     """Run a cluster of one broker for the length of a ``with`` block, which begins when the broker answers.
 
     When the block ends, the broker is killed and its data is deleted. serve_options: JVM options for the broker.
