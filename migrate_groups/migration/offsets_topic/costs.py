@@ -103,8 +103,8 @@ def _lag(
 
     Yields an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
     """
+    from migrate_groups.spark.files import spark_path
     from migrate_groups.spark.offsets_topic.history_job import run_history
-    from migrate_groups.spark.reconciliation.snapshots import spark_path
 
     groups, now = [each.group for each in worst], copied.taken_at
     since = min((row.since for each in worst for row in each.applications), default=now)
