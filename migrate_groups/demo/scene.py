@@ -110,6 +110,18 @@ class Scene:
             fails=True,
         )
 
+    def _await_rest(self, ledgers: Mapping[str, Collection[Path]]) -> None:
+        """Wait until every produced record is in a ledger of each list. ledgers: by a name for the output."""
+        produced = {*read(self._ledgers / "producer.txt")}
+        self._await(
+            "records still to process",
+            lambda: {
+                name: len(produced - {each for path in paths for each in read(path)}) for name, paths in ledgers.items()
+            },
+            lambda left: not any(left.values()),
+            fails=False,
+        )
+
     def _await(
         self,
         what: str,

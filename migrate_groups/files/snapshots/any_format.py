@@ -50,7 +50,7 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
     data = stream.read() if stream else read_bytes(path)
     is_parquet = data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path)
     try:
-        return _read_parquet(data, name) if is_parquet else _read_csv(data, name)
+        return _snapshot_of(_read_parquet(data, name) if is_parquet else _read_csv(data, name), name)
     except InvalidInput as error:
         raise mistaken(data, name, SNAPSHOT) or error from None
 
@@ -95,27 +95,13 @@ def plan_of(path: Path) -> str:
     return metadata_of(path).get(_PLAN, b"").decode(errors="replace")
 
 
-def _read_csv(data: bytes, name: str) -> SnapshotTable:
+def _read_csv(data: bytes, name: str) -> pa.Table:
     header = csv_text.first_row(data, name)
     # A reset file (the CSV of kafka-consumer-groups) has no header: its first row has the number of a partition.
     if "topic" in header and "partition" in header and not any(map(str.isdecimal, header)):
-        return _read_with_header(data, name, header)
+        _check_names(header, schema.REQUIRED, f"{name}, line 1")
+        return csv_text.read_columns(data, name, _RULES, present=header, has_header=True)
     return reset_csv.read(data, name, len(header))
-
-
-def _read_with_header(data: bytes, name: str, header: list[str]) -> SnapshotTable:
-    """Return the snapshot in a CSV file with a header.
-
-    data: the bytes of the whole file. name: the file's name, for errors. header: the column names in the first line.
-    Raises `InvalidInput`, which names the line, if a column or a cell is invalid.
-    """
-    _check_names(header, schema.REQUIRED, f"{name}, line 1")
-    table = csv_text.read_columns(data, name, _RULES, present=header, has_header=True)
-    for field in SCHEMA:
-        if field.name not in header:
-            values = pa.nulls(table.num_rows, field.type) if field.nullable else pa.repeat("", table.num_rows)
-            table = table.append_column(field, values)
-    return _snapshot_of(table, name)
 
 
 def _write_csv(snapshot: SnapshotTable, file: BinaryIO) -> None:
@@ -134,8 +120,8 @@ def _write_csv(snapshot: SnapshotTable, file: BinaryIO) -> None:
     csv_text.write_rows(csv_text.guarded(table), file)
 
 
-def _read_parquet(data: bytes, name: str) -> SnapshotTable:
-    """Return the snapshot in a Parquet file.
+def _read_parquet(data: bytes, name: str) -> pa.Table:
+    """Return the table of a snapshot in a Parquet file.
 
     name: the file's name, for errors. Raises `InvalidInput` if the file is damaged or a value is invalid. The message
     names the column and the expected value.
@@ -145,10 +131,18 @@ def _read_parquet(data: bytes, name: str) -> SnapshotTable:
     fields = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
     for field in fields:
         _check_values(table[field.name], field, name)
-    return _snapshot_of(table, name)
+    return table
 
 
 def _snapshot_of(table: pa.Table, name: str) -> SnapshotTable:
+    """Return the table of a file as a snapshot. In columns that the file lacks, cells are null, or empty texts.
+
+    name: the file's name, for errors. Raises `InvalidInput` for duplicate rows.
+    """
+    for field in SCHEMA:
+        if field.name not in table.column_names:
+            values = pa.nulls(table.num_rows, field.type) if field.nullable else pa.repeat("", table.num_rows)
+            table = table.append_column(field, values)
     try:
         return SnapshotTable.of(table)
     except InvalidInput as error:
