@@ -7,12 +7,10 @@ from contextlib import contextmanager, nullcontext
 from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.cli import CliHere
-from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
 
 PARTITION = TopicPartition("t", 0)
 SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
@@ -30,8 +28,7 @@ class Connected(CliHere):
         self.cluster.produce("t", 0, 10)
         self.cluster.commit("old", PARTITION, 5)
         self.at_the_close = lambda: None
-        taken = take_snapshot(self.cluster, ["old"], FakeClock())
-        tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), folder / "split.csv")
+        tables.save(handed_over(self.cluster, "old", "new"), folder / "split.csv")
         (folder / "split.toml").write_text(SPEC)
 
         @contextmanager

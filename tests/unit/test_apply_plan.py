@@ -17,15 +17,13 @@ from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
-from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.cli import signals_kept
-from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = ("--settle", "0s", "--guard", "0s")
@@ -98,8 +96,7 @@ def shell(monkeypatch, capfd, tmp_path):
     for partition, offset in ((FIRST, 3), (SECOND, 4)):
         made.cluster.produce("t", partition.partition, 10)
         made.cluster.commit("old", partition, offset)
-    taken = take_snapshot(made.cluster, ["old"], FakeClock())
-    tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), tmp_path / "split.csv")
+    tables.save(handed_over(made.cluster, "old", "new"), tmp_path / "split.csv")
     return made
 
 

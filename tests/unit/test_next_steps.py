@@ -16,11 +16,6 @@ from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 MEMBER = Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t"))
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def last(cli: Connected, *command: str, code: int = 0) -> str:
     """Run a command, and return the last line of its stderr."""
     return cli(*command, code=code).stderr.splitlines()[-1]

@@ -19,12 +19,6 @@ OFFSETS = Resource(ResourceType.TOPIC, "__consumer_offsets")
 MAY_BE_HIDDEN = "User:ANONYMOUS may not describe every topic, and hidden ones match no pattern"
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    """The command line on an in-memory cluster, where ``old`` has committed offset 5 in a log of 10 records."""
-    return Connected(tmp_path, monkeypatch)
-
-
 def of_rollback(cli: Connected) -> dict[str, str]:
     """Return the verdict of each check of a rollback."""
     receipt = receipt_json.load(cli.folder / RUN / "receipt.json")

@@ -26,11 +26,6 @@ IN_PLACE = "nothing was written: every offset was in place already; if another r
 OF_ANOTHER = "if another run wrote the offsets, roll back with its receipt"
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def member(name: str, *topics: str) -> Member:
     assignment = frozenset(TopicPartition(topic, 0) for topic in topics)
     return Member(member_id=name, client_id=name, host="/h", assignment=assignment, subscription=frozenset(topics))
