@@ -14,22 +14,9 @@ from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import broker_world, wait_for_coordinators
-from tests.support.cli import Cli, CliHere
+from tests.support.cli import CliHere
 from tests.support.hand_over import HandOver
 from tests.support.secured import Secured, start_secured
-
-
-@pytest.fixture
-def world(bootstrap_servers: str):
-    """Kafka clients with which tests make and inspect topics and groups on the shared broker."""
-    with broker_world(bootstrap_servers) as others:
-        yield others
-
-
-@pytest.fixture
-def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
-    return Cli(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture

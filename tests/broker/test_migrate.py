@@ -15,7 +15,7 @@ import pytest
 from migrate_groups.files.runs import plan_json
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
-from tests.support.cli import running
+from tests.support.cli import running, waiting
 from tests.support.documents import parsed
 from tests.support.old_group import Old
 from tests.support.processes import children_of, gone
@@ -62,15 +62,12 @@ def test_migrate_waits_until_the_source_group_stops(cli, world, protocol):
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli) as command:
         spec = (cli.folder / "split.toml").rename(cli.folder / "away").read_bytes()  # the command keeps what it loaded
         world.consume(consumer, 6)
         consumer.commit(asynchronous=False)
         world.leave(consumer)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert "4 confirmed" in out
+    assert "4 confirmed" in command.out
     assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
     assert (cli.folder / "split.toml.run" / "spec.toml").read_bytes() == spec
 
@@ -180,12 +177,9 @@ def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, worl
     fresh = world.create_topic(1, topic=world.name("pay-new"))
     world.produce(fresh, 0, 3)
     consumer = world.join(old.group, old.pay, old.find, fresh, **{"auto.offset.reset": "latest"})
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli):
         world.leave(consumer)
         world.produce(fresh, 0, 5, prefix="meanwhile-")
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
     new = world.join(old.pay_group, old.pay, fresh, **{"auto.offset.reset": "latest"})
     values: list[str] = []
 
@@ -203,13 +197,10 @@ def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
     """If a partition is added while `migrate` waits for the stop, the target group gets offset 0 for this partition."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli):
         world.add_partitions(old.pay, 3)
         world.produce(old.pay, 2, 4)
         world.leave(consumer)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
     assert world.committed(old.pay_group)[TopicPartition(old.pay, 2)] == 0
 
 

@@ -182,11 +182,7 @@ def test_the_write_waits_for_the_mirror(move):
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
     assert "1 not mirrored yet" in shown
     running = move.cli.start("migrate", "move.toml", "--yes")
-    line = ""
-    while "for the mirror" not in line:
-        line = running.stderr.readline()
-        assert line, "migrate ended"
-    assert f"{move.topic}-2" in line
+    assert f"{move.topic}-2" in _read_until(running, "for the mirror")
     assert move.there() == {}
     move.mirror(25)
     running.communicate(timeout=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import typer
@@ -128,23 +129,24 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     assert offset(made, "old") == 5
 
 
-def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """After a rollback, delete-offsets is refused, even if the target group has a committed offset."""
+@pytest.mark.parametrize(
+    "command",
+    [
+        partial(ways_back.delete_offsets, target=TargetCluster(), connection=HERE, yes=True),
+        partial(ways_back.hand_back, connection=HERE, wait="0s", yes=True),
+    ],
+    ids=["delete-offsets", "hand-back"],
+)
+def test_what_follows_a_rollback_is_refused(handed_over, command):
+    """After a rollback, delete-offsets and hand-back are refused, even if the target group has a committed offset.
+
+    This offset does not come from the hand-over.
+    """
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
     with pytest.raises(Refused, match="new t-0: rolled back already"):
-        ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE, yes=True)
-    assert offset(made, "old") == 5
-
-
-def test_hand_back_after_a_rollback_is_refused(handed_over):
-    """After a rollback, hand-back is refused, because the target group's offset does not come from the hand-over."""
-    made, path = handed_over
-    ways_back.rollback(path, connection=HERE, yes=True)
-    made.commit("new", PARTITION, 9)
-    with pytest.raises(Refused, match="new t-0: rolled back already"):
-        ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
+        command(path)
     assert offset(made, "old") == 5
 
 
