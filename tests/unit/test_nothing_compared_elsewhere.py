@@ -53,12 +53,6 @@ def test_a_rollback_does_not_know_permissions_that_brokers_do_not_report(cli, mo
     assert of_rollback(cli)["permission"] == "not known"
 
 
-def test_a_deletion_without_a_receipt_compares_no_cluster(cli):
-    """The first `delete-offsets --group` has no receipt to compare with the cluster: `not applicable`."""
-    done = cli("delete-offsets", "--group", "old", "--topic", "t", "--dry-run")
-    assert "not applicable  cluster" in done.stdout
-
-
 def test_checks_of_a_mirror_without_copies_do_not_apply(tmp_path):
     """If the target cluster has no copy of a topic, no check of the copies passes."""
     move = Move(tmp_path)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
@@ -72,17 +71,6 @@ def test_hand_back_without_target_offsets_is_refused():
     made.commit("bill", CAT, 1)
     with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
         plan_hand_back(made, Receipt((receipt,)), FakeClock())
-
-
-def test_rollback_after_delete_offsets_is_refused():
-    """After delete-offsets, rollback is refused, and the error says to run hand-back instead."""
-    made = cluster()
-    first = migrate(made, spec(), LEAVE)
-    receipt = Receipt((first,))
-    plan = delete_source_offsets(made, receipt)
-    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda execution: None)
-    with pytest.raises(Refused, match="run hand-back to set them again"):
-        plan_rollback(made, receipt.with_execution(second))
 
 
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
