@@ -287,7 +287,7 @@ def refusing(cli: Connected, monkeypatch) -> None:
         return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
 
     monkeypatch.setattr(cli.cluster, "alter", refuse)
-    monkeypatch.setattr(cli.cluster, "delete_offsets", refuse)
+    monkeypatch.setattr(cli.cluster, "delete", refuse)
 
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE, *((verb, RUN, "--yes") for verb in WAYS_BACK)])

@@ -26,7 +26,7 @@ MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
 Offsets = dict[tuple[str, TopicPartition], int]
 _REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
-WRITES = ("alter_offsets", "delete_offsets", "delete_group")
+WRITES = ("alter_offsets", "delete_offsets", "delete_groups")
 
 
 class Killed(BaseException):
