@@ -99,7 +99,7 @@ class Cli:
     def start_killed_at(self, step: int, *arguments: str) -> Process:
         """Start a command that is killed at this step, and return its process. `killed_at` says what the steps are."""
         killed = copy.copy(self)
-        killed.program = ("-m", "tests.support.killed_at", str(step))
+        killed.program = ("-m", "tests.support.halted_at", "kill", str(step))
         return killed.start(*arguments)
 
 
