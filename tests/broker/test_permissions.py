@@ -34,6 +34,7 @@ from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli, CliHere
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
+from tests.support.specs import split_spec
 from tests.support.versions import NEEDS_AUTHORIZER
 
 pytestmark = NEEDS_AUTHORIZER
@@ -239,8 +240,7 @@ def test_migrate_without_describe_on_the_offsets_topic_has_no_stop_checkpoint(gu
     """
     world, _, admin = guarded
     partition, old = old_group(world)
-    spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"
-    (tmp_path / "split.toml").write_text(f"{spec}[options]\nsettle = '0s'\nguard = '0s'\n")
+    (tmp_path / "split.toml").write_text(split_spec(old, {f"{old}-new": partition.topic}))
     admin.allow("TOPIC", OFFSETS_TOPIC)
     cli = Cli(tmp_path, world.bootstrap_servers)
     assert "barrier: " in cli.fails("migrate", "split.toml", "--yes", code=3)

@@ -22,6 +22,7 @@ from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
 from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
+from tests.support.specs import split_spec
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
@@ -48,9 +49,8 @@ class Move:
 
     def spec(self, *groups: str, guard: str = "1s") -> None:
         """Write a spec in which each of these groups is a target group for the topic."""
-        lines = [f'source = "{self.group}"', "fan_out = true", f'[options]\nsettle = "0s"\nguard = "{guard}"']
-        lines += [f'[[target]]\ngroup = "{group}"\ntopics = ["{self.topic}"]' for group in groups]
-        (self.cli.folder / "move.toml").write_text("\n".join(lines))
+        spec = split_spec(self.group, dict.fromkeys(groups, self.topic), guard=guard)
+        (self.cli.folder / "move.toml").write_text(f"fan_out = true\n{spec}")
 
     def mirror(self, first: int = 0, last: int | None = None) -> None:
         """Copy the records of each partition from index ``first`` up to ``last`` (exclusive)."""
@@ -115,10 +115,7 @@ def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
         world.produce(move.topic, 0, 30)
         world.commit(old, first, 5)
     del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
-    spec = f'source = "{old}"\n[[target]]\ngroup = "{new}"\ntopics = ["{move.topic}"]\n'
-    (move.cli.folder / "split.toml").write_text(
-        f'{spec}[options]\nsettle = "0s"\nguard = "0s"\nuncommitted = "leave"\n'
-    )
+    (move.cli.folder / "split.toml").write_text(split_spec(old, {new: move.topic}, uncommitted="leave"))
     move.cli("migrate", "split.toml", "--yes")
     move.source.commit(new, first, 8)
     move.target.commit(new, first, 20)
