@@ -6,7 +6,6 @@ import json
 import random
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import until
 from tests.support.cli import Cli
 from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
@@ -98,11 +97,9 @@ def _read_until(running: Any, text: str) -> str:
 
 
 @pytest.fixture
-def move(world, target_servers, cli) -> Iterator[Move]:
+def move(world, elsewhere, cli) -> Move:
     """A group on the shared cluster (the source), and a second cluster (the target) to which the group moves."""
-    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
-    with broker_world(target_servers) as target:
-        yield Move(world, target, cli)
+    return Move(world, elsewhere, cli)
 
 
 def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):

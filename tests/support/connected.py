@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
+
+import pytest
 
 from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
@@ -44,3 +47,17 @@ class Connected(CliHere):
     def offset(self, group: str) -> int | None:
         found = self.cluster.offsets(group).get(PARTITION)
         return None if found is None else found.offset
+
+
+def right_after(
+    monkeypatch: pytest.MonkeyPatch, cluster: InMemoryCluster, method: str, act: Callable[[], object]
+) -> None:
+    """Let something happen right after each call of a method of the cluster, such as another client's commit."""
+    original = getattr(cluster, method)
+
+    def both(*arguments):
+        answers = original(*arguments)
+        act()
+        return answers
+
+    monkeypatch.setattr(cluster, method, both)

@@ -21,7 +21,6 @@ from tests.support.cut_overs import (
     FRESH,
     INV,
     LEAVE,
-    carry_out,
     cluster,
     committed_offset,
     fully_committed,
@@ -30,6 +29,7 @@ from tests.support.cut_overs import (
     spec,
 )
 from tests.support.in_memory import InMemoryCluster
+from tests.support.stopped import carry_out
 
 
 class LosesWrites(InMemoryCluster):
