@@ -1,6 +1,6 @@
 """Show what each length of settle lets through, while old consumers come back or never leave.
 
-This is no test, because all runs take an hour, and what one run lets through is chance.
+This is no test, because it takes hundreds of hand-overs, and what one of them lets through is chance.
 ``tests/broker/test_stragglers.py`` tests the outcomes that are certain.
 
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_settle.py --file runs.jsonl``. It starts a Kafka
