@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.migration.log_ports import LogReader, RecordReader
+from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.offset_limits import OffsetLimits
@@ -209,3 +209,10 @@ class Side(NamedTuple):
     groups: GroupReader
     records: RecordReader
     writer: GroupWriter | None = None
+
+
+class LogClients(NamedTuple):
+    """The clients for one cluster: for groups, topics and offsets, and for the log of ``__consumer_offsets``."""
+
+    reader: GroupReader
+    topic: OffsetsTopicReader
