@@ -299,7 +299,6 @@ def main() -> int:
         scene.await_consumed(2000)
         (folder / "split.toml").write_text(SPLIT)
         comment = scene.run("migrate", "split.toml", "--dry-run", "--format", "markdown").stdout
-        comment += "\n`split.toml` at 5f2c0de, [run 4711](https://github.com/your-organisation/orders)\n"
         terminal_pictures(scene, output)
         scene.run("reconcile", "split.toml.run", "-o", "reconciled")
         stage.stop("producer")
