@@ -24,12 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run_with_children, save
+from _bench import OURS, Measured, in_turns, options_of, report, run_with_children
 from bench_audit import record
 
 from migrate_groups.cli.spark_here import spark_here
-from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from tests.support.reconcile_in_duckdb import generate
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def history(spark: SparkSession, folder: Path) -> None:
 
     def log_ends(partitions: object, moments: object) -> str:
         rows = ((*each, moment, 50) for each in partitions for moment in moments)  # type: ignore[attr-defined]
-        log_ends_parquet.save(rows, folder / "ends.parquet")
+        save_log_ends(rows, folder / "ends.parquet")
         return str(folder / "ends.parquet")
 
     log = CopiedFiles(str(folder / "log"), [(7, 0, _RECORDS, 0)], "bench-cluster")
@@ -144,9 +143,7 @@ def main() -> int:
         }
         found = in_turns(contenders, options.runs)
     print("Spark jobs: " + ", ".join(f"{name} {number}" for name, number in jobs.items()))
-    print_runs(found)
-    print_ratios(found, [(name, "bare") for name in names if name != "bare"])
-    save(options.json, {"small": found}, jobs=jobs)
+    report(options, {"small": found}, [(name, "bare") for name in names if name != "bare"], jobs=jobs)
     return 0
 
 
