@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from tests.support.any_order.world import Killed, World
+from tests.support.any_order.world import GROUPS, Killed, World
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Grow(Event):
         added = TopicPartition(self.topic, len(there))
         world.cluster.add_partitions(self.topic, len(there) + 1)
         world.ledger.starts[added] = world.ledger.ends[added] = 0
-        for group in ("old", "a", "b", "c"):
+        for group in GROUPS:
             world.gone[group, added] = (world.moments, "added")
         for running in list(world.applications.values()):
             if self.topic in running.topics:
@@ -165,12 +165,27 @@ class Grow(Event):
 
 
 @dataclass(frozen=True)
+class Copy(Event):
+    """Somebody copies the files of a run. The copy is a run with the name ``copy/NAME``.
+
+    receipt: whether the receipt is copied too, and not only the spec or the snapshot.
+    """
+
+    of: str
+    receipt: bool = True
+
+    def do(self, world: World) -> None:
+        world.copy_run(self.of, self.receipt)
+
+
+@dataclass(frozen=True)
 class Kill(Event):
     """The running command is killed, as by ``kill -9``."""
 
     def do(self, world: World) -> None:
-        world.dead = True
-        raise Killed
+        if world.verb:
+            world.verb.dead = True
+            raise Killed
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,13 +18,16 @@ from tests.support.any_order import exceptions
 from tests.support.any_order.ledger import Ledger, Processing
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
+from tests.support.turns import Turns
 
 if TYPE_CHECKING:
     from tests.support.any_order.events import At  # events imports this module
 
+GROUPS = ("old", "a", "b", "c")
 REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes seconds, as on a busy cluster
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
+_AN_INSTANT = 1e-9  # in seconds: less than this is an error of arithmetic
 Offsets = dict[tuple[str, TopicPartition], int]
 _REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
 WRITES = ("alter_offsets", "delete_offsets", "delete_group")
@@ -64,6 +68,9 @@ class Application:
 class Verb:
     """A running command, and what the tool has read and written so far.
 
+    - name: that of the command, such as ``migrate``. of: the name of its run, or of its group.
+    - planned: the events that happen while it runs.
+    - dead: whether its process was killed.
     - last_read: by group and partition, the value of `World.moments` when the tool last read the offset.
     - believed: by group and partition, the offset that the tool last read or wrote.
     - of_topic: for each topic, the groups of the command that may own the topic.
@@ -72,8 +79,11 @@ class Verb:
     - wrote_at: when the tool last wrote, in seconds of the story's clock.
     """
 
+    name: str
+    of: str
     began: float
     first: int
+    planned: list[At]
     groups: tuple[str, ...]
     partitions: frozenset[TopicPartition]
     of_topic: dict[str, tuple[str, ...]]
@@ -86,6 +96,7 @@ class Verb:
     confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     by_choice: str = ""
     wrote_at: float = 0.0
+    dead: bool = False
 
 
 class World:
@@ -105,9 +116,11 @@ class World:
         self.held: set[str] = set()
         self.seconds = 0.0
         self.moments = 0
-        self.verb: Verb | None = None
-        self.planned: list[At] = []
-        self.dead = False
+        # The running commands, by thread. Two commands at once take turns.
+        self.verbs: dict[int, Verb] = {}
+        self.turns: Turns | None = None
+        # Copies a run's files; see `Copy`.
+        self.copy_run: Callable[[str, bool], None] = lambda _, __: None
         self.told: list[str] = []
         self.problems: list[str] = []
         # The partitions for which brokers refuse the next write of offsets.
@@ -120,6 +133,20 @@ class World:
         # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
 
+    @property
+    def verb(self) -> Verb | None:
+        """The command that runs in this thread."""
+        return self.verbs.get(threading.get_ident())
+
+    @contextmanager
+    def running(self, verb: Verb) -> Iterator[None]:
+        """Let events happen, and record what the tool reads and writes, while this thread runs a command."""
+        self.verbs[threading.get_ident()] = verb
+        try:
+            yield
+        finally:
+            del self.verbs[threading.get_ident()]
+
     # The tool's clock and files.
 
     def now(self) -> datetime:
@@ -129,12 +156,12 @@ class World:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let other clients act before, during and after the sleep."""
+        """Let other clients and the other of two commands act before, during and after the sleep."""
         self.moment("before sleep")
-        left = max(0.0, seconds)
-        while left > 0:
+        until = self.seconds + seconds
+        while (left := until - self.seconds) > _AN_INSTANT:
             self.advance(min(1.0, left))
-            left -= 1.0
+            self.take_turns()
         self.moment("after sleep")
 
     @contextmanager
@@ -146,22 +173,29 @@ class World:
 
     def moment(self, label: str) -> None:
         """Let the events happen that `At` plans for this label. Then let the time of one request pass."""
-        if self.dead:
-            raise Killed
         self.moments += 1
-        if self.verb is None:
+        if (verb := self.verb) is None:
             return
-        self.verb.moments[label] += 1
-        self.verb.moments["any"] += 1
-        due = {(label, self.verb.moments[label]), ("any", self.verb.moments["any"])}
-        for planned in [each for each in self.planned if (each.label, each.nth) in due]:
-            self.planned.remove(planned)
-            self.tell(f"    {label} ({self.verb.moments[label]}): {planned.event}")
+        if verb.dead:
+            raise Killed
+        self.take_turns()
+        verb.moments[label] += 1
+        verb.moments["any"] += 1
+        due = {(label, verb.moments[label]), ("any", verb.moments["any"])}
+        for planned in [each for each in verb.planned if (each.label, each.nth) in due]:
+            verb.planned.remove(planned)
+            self.tell(f"    {label} ({verb.moments[label]}): {planned.event}")
             planned.event.do(self)
         self.advance(REQUEST_SECONDS)
 
+    def take_turns(self) -> None:
+        """Let the other of two commands go on, if it is its turn."""
+        if self.turns:
+            self.turns.take()
+
     def tell(self, line: str) -> None:
-        self.told.append(f"{self.seconds:7.1f} s  {line}")
+        of = f"[{self.verb.of}] " if self.turns and self.verb else ""
+        self.told.append(f"{self.seconds:7.1f} s  {of}{line}")
 
     def problem(self, what: str) -> None:
         self.tell(f"PROBLEM: {what}")
@@ -179,7 +213,7 @@ class World:
     def offsets(self) -> Offsets:
         return {
             (group, partition): committed.offset
-            for group in ("old", "a", "b", "c")
+            for group in GROUPS
             for partition, committed in self.cluster.offsets(group).items()
             if committed is not None
         }
