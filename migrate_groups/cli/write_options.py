@@ -53,6 +53,14 @@ _Vanished = Annotated[
 _AnyKind = Annotated[
     bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or Kafka Connect.")
 ]
+_Copy = Annotated[
+    bool,
+    typer.Option(
+        "--copy",
+        help="Make a copy: the old group keeps its topics, so that both groups process the same records. What other "
+        "runs have handed over is then not looked at.",
+    ),
+]
 _SecondClient = Annotated[
     SecondClientMode | None,
     typer.Option(
@@ -85,6 +93,7 @@ class GivenOptions(NamedTuple):
     out_of_range: _OutOfRange = None
     vanished: _Vanished = None
     any_kind: _AnyKind = False
+    copy: _Copy = False
     second_client: _SecondClient = None
     settle: _Settle = None
     guard: _Guard = None

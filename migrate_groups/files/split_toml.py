@@ -171,11 +171,12 @@ def _groups(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _options(table: dict[str, Any]) -> WriteOptions:
-    known = {"uncommitted", "on_existing", "out_of_range", "vanished", "settle", "guard", "any_kind"}
+    switches = ("any_kind", "copy")
+    known = {"uncommitted", "on_existing", "out_of_range", "vanished", "settle", "guard", *switches}
     _only(table, known, "[options]")
-    if not isinstance(table.get("any_kind", False), bool):
-        raise InvalidInput("any_kind in [options] is not true or false: write it without quotes")
-    wrong = sorted(key for key, value in table.items() if key != "any_kind" and not isinstance(value, str))
+    if quoted := [key for key in switches if not isinstance(table.get(key, False), bool)]:
+        raise InvalidInput(f"{quoted[0]} in [options] is not true or false: write it without quotes")
+    wrong = sorted(key for key, value in table.items() if key not in switches and not isinstance(value, str))
     if wrong:
         raise InvalidInput(f'{named("option", wrong)} must be text; expected, for instance, "refuse" or "10s"')
     options: dict[str, Any] = dict(table)

@@ -22,14 +22,13 @@ ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
 class Descriptions:
     """Describes several groups at once.
 
-    holder: the id of this process's own member, which keeps consumers out of a group; None if there is none.
-    The results leave this member out.
+    holders: the ids of this process's own members, which keep consumers out of groups. The results leave them out.
     """
 
     def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
         self._connection = connection
         self._commits = commits
-        self.holder: str | None = None
+        self.holders: set[str] = set()
 
     def listed(self) -> Mapping[str, GroupListing]:
         """Return the groups of all types that the client's principal may describe, by name."""
@@ -72,7 +71,7 @@ class Descriptions:
         return {
             group: answer
             if isinstance(answer, MigrateGroupsError)
-            else without_holder(wire.consumer_group(answer), self.holder)
+            else without_holder(wire.consumer_group(answer), self.holders)
             for group, answer in answers.items()
         }
 
@@ -85,7 +84,7 @@ class Descriptions:
         if isinstance(answer, MigrateGroupsError):
             return answer
         try:
-            return without_holder(wire.classic_group(answer), self.holder)
+            return without_holder(wire.classic_group(answer), self.holders)
         except Refused as error:
             return error
 

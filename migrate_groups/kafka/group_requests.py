@@ -20,6 +20,9 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
 
+Membership = tuple[int, str]
+"""The generation of a group and the id of a member, with which this member commits."""
+_NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
 # The highest version of OffsetCommit to send, because kafka-python encodes the later, flexible versions (KIP-482) more
 # slowly, and they add nothing that is needed here (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 7
@@ -99,20 +102,22 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 
 
 def commit_offsets(
-    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]], memberships: Mapping[str, Membership]
 ) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
-    """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
+    """Return a coroutine function that commits these offsets for groups (OffsetCommit).
 
-    The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is committed.
+    memberships: this process's members, by group. A group without one must have no members. The answer for a group is
+    kafka-python's error class for each partition; ``NoError``: the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
         written = ((each, _written(each.partition, committed)) for each, committed in offsets[group].items())
+        generation, member_id = memberships.get(group, _NO_MEMBER)
         request = OffsetCommitRequest(
             group_id=group,
-            generation_id_or_member_epoch=DEFAULT_GENERATION_ID,
-            member_id=UNKNOWN_MEMBER_ID,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
             group_instance_id=None,
             retention_time_ms=-1,
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],

@@ -19,6 +19,7 @@ import tenacity
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
+from migrate_groups.kafka.group_requests import Membership
 from migrate_groups.kafka.placeholder_member import REFUSED, PlaceholderMember
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
@@ -53,6 +54,16 @@ class Hold:
     def member_id(self) -> str:
         """This process's member id in the group."""
         return self._member.member_id
+
+    def membership(self) -> Membership:
+        """Return the membership with which this process may commit offsets of the group.
+
+        Waits until the coordinator has answered the join. If the join failed, the coordinator refuses such a commit.
+        """
+        self._joined.wait()
+        # With generation -1, the coordinator of an Empty group would take the commit as that of a client without
+        # membership, and accept it.
+        return max(0, self._member.generation), self._member.member_id
 
     def _await_membership(self) -> None:
         """Wait until the coordinator lists this process as a member of the group.
@@ -161,12 +172,12 @@ def hold(
                 holder.leave(session)
 
 
-def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
+def without_holder(description: GroupDescription, holders: Collection[str]) -> GroupDescription:
     """Return a group's description as Empty if this process's own member keeps consumers out of it.
 
-    Other members only wait for this one, and consume nothing. member_id: the id of this process's member; if the group
+    Other members only wait for this one, and consume nothing. holders: the ids of this process's members; if the group
     has no such member, the description is returned unchanged.
     """
-    if member_id not in {member.member_id for member in description.members}:
+    if not any(member.member_id in holders for member in description.members):
         return description
     return replace(description, members=(), state="Empty")

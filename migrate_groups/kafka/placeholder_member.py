@@ -44,8 +44,9 @@ class PlaceholderMember:
         self.session_timeout = 0.0
         self.others: frozenset[str] = frozenset()
         """The ids of the other members, when the coordinator first listed this one."""
+        self.generation = -1
+        """The generation of the group in which this process is a member; -1 before the join was answered."""
         self._listed = False
-        self._generation = -1
         self._assignors = tuple(dict.fromkeys([*_ASSIGNORS, *filter(None, [assignor])]))
         numbers: dict[str, list[int]] = defaultdict(list)
         for partition in sorted(partitions):
@@ -115,7 +116,7 @@ class PlaceholderMember:
         It is also accepted if another member waits for this one to rejoin.
         A retriable error, or an error about a permission, is raised.
         """
-        request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
+        request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id)
         return _accepted((await self._send(client, request)).error_code)
 
     async def _join_and_sync(self, client: Client) -> KafkaErrorClass:
@@ -153,7 +154,7 @@ class PlaceholderMember:
         error = _final(joined.error_code)
         if error is not kafka_errors.NoError:
             return error
-        self._generation = joined.generation_id
+        self.generation = joined.generation_id
         # A consumer that joined at the same time gets no partition. Java takes an assignment without bytes as a bug.
         assignments = [
             SyncGroupRequest.SyncGroupRequestAssignment(
@@ -164,7 +165,7 @@ class PlaceholderMember:
         ]
         request = SyncGroupRequest(
             group_id=self.group,
-            generation_id=self._generation,
+            generation_id=self.generation,
             member_id=self.member_id,
             protocol_type="consumer",
             protocol_name=joined.protocol_name,

@@ -11,6 +11,7 @@ import kafka.errors as kafka_errors
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
+from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.hold import Hold, hold
 from migrate_groups.kafka.reader import KafkaPythonReader
@@ -25,16 +26,21 @@ _PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`)."""
 
+    def __init__(self, config: ClientConfig) -> None:
+        super().__init__(config)
+        self._holds: dict[str, Hold] = {}
+
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Send one OffsetCommit for each group, as a client that is no member."""
-        return self._write(offsets, of_groups.commit_offsets(offsets))
+        """Send one OffsetCommit for each group, as its member if this client holds the group."""
+        memberships = {group: self._holds[group].membership() for group in offsets if group in self._holds}
+        return self._write(offsets, of_groups.commit_offsets(offsets, memberships))
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Send one OffsetCommit with offset 0 for each probe group."""
         offsets = {probe: {partition: _PROBE} for probe in probes}
-        answers = self._write(offsets, of_groups.commit_offsets(offsets))
+        answers = self._write(offsets, of_groups.commit_offsets(offsets, {}))
         return {probe: answers[probe][partition] for probe in probes}
 
     def delete_offsets(
@@ -51,11 +57,13 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:
         """Join the group with a connection of its own. Raises `NotAuthorized` without Read on the group."""
         with hold(self._config, group, partitions, assignor=assignor) as holding:
-            self._descriptions.holder = holding.member_id
+            self._holds[group] = holding
+            self._descriptions.holders.add(holding.member_id)
             try:
                 yield holding
             finally:
-                self._descriptions.holder = None
+                del self._holds[group]
+                self._descriptions.holders.discard(holding.member_id)
 
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.KafkaErrorClass]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
@@ -10,11 +10,13 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
+from migrate_groups.migration.journal import Journal
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
@@ -98,13 +100,16 @@ def settle(shown: Plan, clock: Clock, events: Events) -> None:
 
 
 def write_plan(
-    clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
+    clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, journal: Journal
 ) -> Execution:
-    """Write the offsets of a plan, read them back, and return the record of the write with the outcomes.
+    """Claim the partitions of a plan, write its offsets, read them back, and return the record of the write.
 
-    The receipt file is saved before the first request and after each step. Raises `InvalidInput` if the first save
-    fails. Later failures are in the outcomes or in ``file.failure``.
+    The receipt file is saved before the first request and after each step. journal: what runs have claimed before.
+    Raises `Refused` if another run has claimed a partition; `InvalidInput` if the first save fails. Later failures are
+    in the outcomes or in ``file.failure``.
     """
+    verb = journal.facts.verb
+    journal = journal.for_plan(plan, file.receipt)
     execution = file.receipt.begun(verb, plan, clock.now())
 
     def record(latest: Execution) -> None:
@@ -121,13 +126,28 @@ def write_plan(
     # The groups that must no longer consume after a way back are on the cluster that is written to.
     elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
+        # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
+        record(execution)
+        execution = _without_unclaimed(execution, journal.claim(clock.now()))
         execution = write(
             clients.writer, second, execution, lambda latest: record(not_yet_known(latest, others)), elsewhere
         )
         execution = put_back(clients, execution, others, record)
+        if remark := journal.settle(file.receipt.with_execution(execution), clock.now()):
+            execution = execution.remarked(remark)
+            record(execution)
     if execution.is_whole:
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     return execution
+
+
+def _without_unclaimed(execution: Execution, failed: Mapping[TopicPartition, str]) -> Execution:
+    """Return the record of a write in which partitions that could not be claimed are refused. failed: the errors."""
+    return execution.updated(
+        change.refused(failed[change.topic_partition])
+        for change in execution.changes
+        if change.topic_partition in failed and not change.settled
+    )
 
 
 def watch_afterwards(

@@ -11,6 +11,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.journal import nothing_claimed
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
@@ -145,7 +146,7 @@ def delete_offsets(
     with after_barrier(clients.writer, barrier, events):
         plan = _plan(clients.writer, wanted, file, shown)
         refuse_forbidden(plan.refusals(at_the_write=True))
-        return write_plan(clients, plan, file, clock, events, Verb.DELETE_OFFSETS)
+        return write_plan(clients, plan, file, clock, events, nothing_claimed(Verb.DELETE_OFFSETS))
 
 
 def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:

@@ -145,6 +145,8 @@ class GroupWriter(GroupReader, Protocol):
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Commit offsets of several groups, one request for each group; return the answers by group and partition.
 
+        Within the context of `held`, the offsets of the held group are committed with this tool's membership. Then the
+        coordinator refuses them if it has removed the member, for instance because its heartbeats did not arrive.
         Brokers refuse a request with more than about 14,000 partitions.
         """
         ...
@@ -177,8 +179,9 @@ class GroupWriter(GroupReader, Protocol):
     ) -> AbstractContextManager[HeldGroup]:
         """Return a context manager within which this tool is the first member of an Empty group, to keep consumers out.
 
-        Within the context, the `GroupWriter` describes the group as Empty. Entering the context raises `Refused` if the
-        group has members.
+        Within the context, the `GroupWriter` describes the group as Empty, and `alter_offsets` accepts its offsets. A
+        group that does not exist is created. Several groups may be held at once. Entering the context raises `Refused`
+        if the group has members, `NotAuthorized` without Read on the group.
 
         partitions: all partitions that a consumer of the group may want. assignor: the assignor of its consumers;
         empty if not known.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 OFFSETS_TOPIC = "__consumer_offsets"
 OWN_GROUPS = "migrate-groups."
 """The prefix of the names of all groups that this tool makes for itself, so that one ACL covers them."""
+_JOURNALS = f"{OWN_GROUPS}journal."
 
 RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
@@ -53,6 +54,16 @@ def log_partition(group: str, partitions: int) -> int:
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     signed = value - (1 << 32) if value & 0x80000000 else value
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+def journal_group(group: str) -> str:
+    """Return the name of the group in which this tool keeps what its runs have claimed of a group's partitions."""
+    return f"{_JOURNALS}{group}"
+
+
+def is_journal(group: str) -> bool:
+    """Return whether the name is that of a journal."""
+    return group.startswith(_JOURNALS)
 
 
 def probe_group(number: int, partitions: int) -> str:

@@ -36,6 +36,8 @@ class WriteOptions:
       never (``none``).
     - restore: allow a group to be both source and target, so that its own snapshot is written back to it.
     - any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
+    - copy: the target groups get a copy, and the source group keeps its partitions. What other runs have handed over is
+      not looked at, and nothing is claimed.
     - accept_reread: how many records of a partition a target group on another cluster may read again, if the exact
       offset in the mirror's copy is not known.
     - trust_copy: topics on the source group's cluster whose copies are trusted where the source has no record left to
@@ -53,6 +55,7 @@ class WriteOptions:
     second_client: SecondClientMode = "auto"
     restore: bool = False
     any_kind: bool = False
+    copy: bool = False
     accept_reread: int = 0
     trust_copy: tuple[str, ...] = ()
 
@@ -67,6 +70,7 @@ class WriteOptions:
         check_choice("second_client", self.second_client, SecondClientMode)
         check_bool("restore", self.restore)
         check_bool("any_kind", self.any_kind)
+        check_bool("copy", self.copy)
         check_whole_number("accept_reread", self.accept_reread)
         # Sorted, so that the order on the command line does not change the intent hash.
         object.__setattr__(self, "trust_copy", tuple(sorted({*checked_texts("trust_copy", self.trust_copy)})))

@@ -22,9 +22,13 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True)
 class Receipt:
-    """The record of a run: its executions, oldest first. Each execution is one write of offsets to the cluster."""
+    """The record of a run: its executions, oldest first. Each execution is one write of offsets to the cluster.
+
+    run: the id by which the journals on the cluster name the run; empty if nothing is saved.
+    """
 
     executions: tuple[Execution, ...] = ()
+    run: str = ""
 
     @cached_property
     def partition_states(self) -> Mapping[Order, PartitionState]:
@@ -242,7 +246,8 @@ class Receipt:
 
     def with_execution(self, execution: Execution) -> Receipt:
         """Return the receipt with this write added, or in place of the write with the same number."""
-        return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
+        executions = (*self.executions[: execution.number - 1], execution, *self.executions[execution.number :])
+        return replace(self, executions=executions)
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.

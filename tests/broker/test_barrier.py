@@ -80,7 +80,7 @@ class Waiting:
         offsets = {self.group: {self.partition: CommittedOffset(offset=AFTER)}}
         config = ClientConfig(bootstrap_servers=self.brokers.bootstrap_servers, timeout=60)
         with closing(KafkaConnection(config)) as connection:
-            connection.run_once(lambda client: commit_offsets(offsets)(client, [*offsets], OfGroups()))
+            connection.run_once(lambda client: commit_offsets(offsets, {})(client, [*offsets], OfGroups()))
 
     def commit_unreplicated(self) -> None:
         """Stop the replication, and commit 1000. Return when the coordinator has accepted this commit."""

@@ -24,6 +24,7 @@ class InMemoryWorld:
 
     def __init__(self) -> None:
         self.writer = self.second_client = InMemoryCluster()
+        self.other_writer = self.writer.other_client()
         self.records = InMemoryRecords(self.writer)
         self._numbers = itertools.count()
 
@@ -68,6 +69,9 @@ class InMemoryWorld:
     def leave(self, joined: tuple[str, str]) -> None:
         self.writer.leave(*joined)
 
+    def remove_member(self, group: str, member_id: str) -> None:
+        self.writer.leave(group, member_id)
+
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +81,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """An `InMemoryWorld` or a `BrokerWorld`, with the clients under test: writer, second_client and records."""
+    """An `InMemoryWorld` or a `BrokerWorld`, with the clients under test: writer, other_writer, second_client and
+    records.
+    """
     if request.param == "in-memory":
         yield InMemoryWorld()
         return
@@ -87,6 +93,8 @@ def world(request: pytest.FixtureRequest):
         closing(KafkaRecords(config)) as records,
         broker_world(config.bootstrap_servers) as others,
         closing(KafkaPythonWriter(config)) as writer,
+        closing(KafkaPythonWriter(config)) as other_writer,
     ):
         others.writer, others.second_client, others.records = writer, second_client, records
+        others.other_writer = other_writer
         yield others

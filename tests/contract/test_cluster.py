@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from migrate_groups.errors import Refused
 from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.groups import GroupDescription
@@ -426,3 +427,53 @@ def test_delete_offsets_of_a_subscribed_topic_is_refused(world, protocol):
     (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()
     assert (answer.answer, answer.error) == (Answer.REFUSED, "GROUP_SUBSCRIBED_TO_TOPIC")
     world.leave(joined)
+
+
+def test_a_held_group_takes_commits_of_its_holder_only(world):
+    """While a client holds a group, the coordinator accepts this client's commits, and refuses those of others.
+
+    The client describes the group as Empty, others see its member, and can't hold the group. After the hold, any
+    client may commit again, and the holder's offsets are there.
+    """
+    partition, group = TopicPartition(world.create_topic(), 0), world.name("group")
+    mine, theirs = (CommittedOffset(offset=3, metadata="mine"), CommittedOffset(offset=4))
+    with world.writer.held(group, ()) as held:
+        (answer,) = world.other_writer.alter_offsets({group: {partition: theirs}})[group].values()
+        assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
+        (answer,) = world.writer.alter_offsets({group: {partition: mine}})[group].values()
+        assert answer.answer is Answer.WRITTEN
+        assert read_committed(world.other_writer, {group: [partition]})[group] == {partition: mine}
+        assert describe_group(world.writer, group).state == "Empty"
+        assert len(describe_group(world.other_writer, group).members) == 1
+        with pytest.raises(Refused, match="can't be held"), world.other_writer.held(group, ()):
+            pass
+        assert held.lost is None
+    assert describe_group(world.other_writer, group).state == "Empty"
+    assert read_committed(world.other_writer, {group: [partition]})[group] == {partition: mine}
+    (answer,) = world.other_writer.alter_offsets({group: {partition: theirs}})[group].values()
+    assert answer.answer is Answer.WRITTEN
+
+
+def test_several_groups_are_held_at_once(world):
+    """A client can hold several groups, and commit offsets of all of them and of other groups with one call."""
+    partition, groups = TopicPartition(world.create_topic(), 0), [world.name("group") for _ in range(3)]
+    with world.writer.held(groups[0], ()), world.writer.held(groups[1], ()):
+        answers = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)} for group in groups})
+        assert {answers[group][partition].answer for group in groups} == {Answer.WRITTEN}
+        others = world.other_writer.alter_offsets({group: {partition: CommittedOffset(offset=2)} for group in groups})
+        assert [others[group][partition].answer for group in groups] == [*[Answer.REFUSED] * 2, Answer.WRITTEN]
+
+
+def test_a_removed_member_can_not_commit(world):
+    """If the coordinator has removed the member that holds a group, its commits are refused, also in an Empty group."""
+    partition, group = TopicPartition(world.create_topic(), 0), world.name("group")
+    with world.writer.held(group, ()):
+        (answer,) = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)}})[group].values()
+        assert answer.answer is Answer.WRITTEN
+        (member,) = describe_group(world.other_writer, group).members
+        world.remove_member(group, member.member_id)
+        (answer,) = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)}})[group].values()
+        assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
+        with world.other_writer.held(group, ()):
+            (answer,) = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)}})[group].values()
+            assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")

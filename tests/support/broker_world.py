@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 import confluent_kafka
 import tenacity
 from kafka import KafkaAdminClient
-from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka.admin import MemberToRemove, ScramMechanism, UserScramCredentialUpsertion
 from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
@@ -49,6 +49,7 @@ class BrokerWorld:
     writer: KafkaPythonWriter
     second_client: SecondClient
     records: KafkaRecords
+    other_writer: KafkaPythonWriter
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -277,6 +278,10 @@ class BrokerWorld:
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)
         close_consumer(consumer)
+
+    def remove_member(self, group: str, member_id: str) -> None:
+        """Remove a member from a classic group, as an administrator does."""
+        self._admin.remove_group_members(group, [MemberToRemove(member_id=member_id)])
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
         """Return the values of the next ``records`` records that the consumer gets."""

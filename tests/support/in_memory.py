@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -47,6 +49,7 @@ class _Group:
 
 @dataclass
 class _Held:
+    member_id: str
     lost: str | None = None
 
 
@@ -84,6 +87,14 @@ class InMemoryCluster:
         self._waiting: list[tuple[str, TopicPartition, CommittedOffset]] = []  # commits that are not replicated yet
         self._hung: bool | None = None
         self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
+        self._holds: dict[str, _Held] = {}  # of this client, by group
+        self._joined = itertools.count()
+
+    def other_client(self) -> InMemoryCluster:
+        """Return another client of this cluster: it holds no group, and is refused where this one holds a group."""
+        other = copy.copy(self)
+        other._holds = {}
+        return other
 
     # Requests of producers, consumers and administrators.
 
@@ -171,7 +182,7 @@ class InMemoryCluster:
         joined.members[member.member_id] = member
 
     def leave(self, group: str, member_id: str) -> None:
-        """Remove a member from its group."""
+        """Remove a member from its group, also the member of a client that holds the group."""
         del self._groups[group].members[member_id]
 
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
@@ -252,7 +263,14 @@ class InMemoryCluster:
         ]
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        return _each(groups, self.description)
+        return _each(groups, self._described)
+
+    def _described(self, group: str) -> GroupDescription:
+        """Return the description of a group, without this client's own member: as Empty if this client holds it."""
+        found, held = self.description(group), self._holds.get(group)
+        if held is None or held.member_id not in {member.member_id for member in found.members}:
+            return found
+        return replace(found, state="Empty", members=(), assignor="")
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         there = self._topics
@@ -385,13 +403,21 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[HeldGroup]:
-        """Yield a `HeldGroup`, as for ``--hold``; raise `Refused` if the group has members.
+        """Join the group, and yield a `HeldGroup`; raise `Refused` if the group has members.
 
         The hold need not keep consumers out, because no consumer joins by itself in this cluster.
         """
-        if not self.description(group).stopped:
+        if self._groups.get(group, _Group()).members:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
-        yield _Held()
+        held = _Held(f"migrate-groups-{next(self._joined)}")
+        self.join(group, Member(member_id=held.member_id, client_id="migrate-groups", host="/127.0.0.1"))
+        self._holds[group] = held
+        try:
+            yield held
+        finally:
+            del self._holds[group]
+            if group in self._groups:
+                self._groups[group].members.pop(held.member_id, None)
 
     def _log(self, partition: TopicPartition) -> Log | None:
         _, logs = self._topics.get(partition.topic, ("", {}))
@@ -404,8 +430,9 @@ class InMemoryCluster:
                 yield partition, log
 
     def _answer(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> WriteAnswer:
-        found = self._groups.get(group)
-        if found is not None and found.members:
+        found, held = self._groups.get(group), self._holds.get(group)
+        is_refused = held.member_id not in (found.members if found else {}) if held else found and found.members
+        if is_refused:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
         if self._log(partition) is None:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")

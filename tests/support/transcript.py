@@ -38,6 +38,7 @@ _RESULTS = ("  ", "!", "=")
 # Numbers and texts that differ from run to run, each with what a transcript shows in its place.
 _VARYING = (
     (re.compile(r'(?<=")[0-9a-f]{64}(?=")'), "<sha256>"),
+    (re.compile(r'(?<="run": ")[0-9a-f]{8}(?=")|(?<=by run )[0-9a-f]{8}'), "<run>"),
     # Click names the program after the module that Python runs, which is pytest here.
     (re.compile("python -m pytest.migrate-groups"), "migrate-groups"),
 )

@@ -96,7 +96,7 @@ def test_a_stop_checkpoint_of_a_later_run_is_refused(cli):
     """
     cli.cluster.commit("old", PARTITION, 7)
     (cli.folder / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
-    cli("migrate", "later.toml", "--yes")
+    cli("migrate", "later.toml", "--yes", "--copy")
     ours, later = (cli.folder / f"{name}.toml.run" / "stop_checkpoints.parquet" for name in ("split", "later"))
     kept = ours.read_bytes()
     ours.write_bytes(later.read_bytes())

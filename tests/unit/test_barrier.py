@@ -20,8 +20,8 @@ def cli(tmp_path, monkeypatch) -> Connected:
     return Connected(tmp_path, monkeypatch)
 
 
-def own_groups(cli: Connected) -> list[str]:
-    return [each.group for each in cli.cluster.list_groups() if each.group.startswith(OWN_GROUPS)]
+def probes(cli: Connected) -> list[str]:
+    return [each.group for each in cli.cluster.list_groups() if each.group.startswith(f"{OWN_GROUPS}barrier.")]
 
 
 def commit_unreplicated(cli: Connected, group: str, offset: int, *, past_timeout: bool = False) -> None:
@@ -46,7 +46,7 @@ def test_migrate_hands_over_a_commit_that_waits_for_a_replica(cli):
     commit_unreplicated(cli, "old", 8)
     cli(*MIGRATE)
     assert cli.offset("new") == 8
-    assert own_groups(cli) == []
+    assert probes(cli) == []
 
 
 @pytest.mark.parametrize("command", [APPLY, DELETE])
@@ -55,7 +55,7 @@ def test_a_commit_that_waited_for_a_replica_is_seen(cli, command):
     commit_unreplicated(cli, "old", 8)
     assert "not moved: " in cli.fails(*command, code=3)
     assert (cli.offset("old"), cli.offset("new")) == (8, None)
-    assert own_groups(cli) == []
+    assert probes(cli) == []
 
 
 @pytest.mark.parametrize("command", AWAY[:2])
@@ -64,7 +64,7 @@ def test_a_way_back_sees_a_commit_that_waited_for_a_replica(cli, command):
     cli(*MIGRATE)
     commit_unreplicated(cli, "new" if command[0] == "rollback" else "old", 8)
     cli.fails(*command, code=3)
-    assert own_groups(cli) == []
+    assert probes(cli) == []
 
 
 def test_hand_back_takes_a_commit_that_waited_for_a_replica(cli):
@@ -139,11 +139,11 @@ def test_a_probe_that_a_killed_run_left_is_deleted_by_the_next(cli):
     """A probe group that is left does no harm, and the next run with the same source group deletes it."""
     cli.cluster.commit(PROBE, PARTITION, 0)
     cli(*MIGRATE)
-    assert own_groups(cli) == []
+    assert probes(cli) == []
 
 
 def test_a_dry_run_commits_no_probe(cli, monkeypatch):
     """A dry run shows the check ``barrier``, and commits to no group."""
     monkeypatch.setattr(cli.cluster, "commit_probes", None)
     assert PROBE in cli("migrate", "split.toml", "--dry-run").stdout
-    assert own_groups(cli) == []
+    assert probes(cli) == []

@@ -22,6 +22,7 @@ from migrate_groups.planning.checks.facts import (
     RollbackFacts,
     RunDeletionFacts,
 )
+from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.registry import judge, rules_of
 from migrate_groups.planning.checks.rule import Scope
@@ -39,6 +40,7 @@ FACTS = {
     Scope.TARGET: HandOverFacts,
     Scope.LIVE_SOURCE: LiveSource,
     Scope.BARRIER: Probes,
+    Scope.JOURNAL: JournalFacts,
     Scope.ROLLBACK: RollbackFacts,
     Scope.HAND_BACK: HandOverFacts,
     Scope.DELETE_OF_RUN: RunDeletionFacts,

@@ -88,7 +88,7 @@ def test_offset_commit_request_equals_kafka_pythons(version):
     answers: OfGroups[Mapping[TopicPartition, wire.KafkaErrorClass]] = OfGroups()
 
     async def commit() -> None:
-        await commit_offsets({"g": offsets})(cast("private.Client", Client()), ["g"], answers)
+        await commit_offsets({"g": offsets}, {})(cast("private.Client", Client()), ["g"], answers)
 
     asyncio.run(commit())
     assert sent == [(wanted.encode(version), 7)]

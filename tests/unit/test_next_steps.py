@@ -204,7 +204,7 @@ def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
     """If ``rollback`` gets the applied file instead of a receipt, the error lists the receipts beside this file."""
     assert "pass the receipt of its write (there is none beside it)" in cli.fails("rollback", "split.csv", code=2)
     for group in ("a", "b"):
-        cli("apply", "split.csv", "--to-group", group, *APPLY[2:7])
+        cli("apply", "split.csv", "--to-group", group, "--copy", *APPLY[2:7])
     assert "its write, split.csv.a.receipt.json or split.csv.b.receipt.json, or the run directory" in (
         cli.fails("rollback", "split.csv", "--yes", code=2)
     )

@@ -316,9 +316,9 @@ def test_hashes_and_verdict_must_match_the_content(field):
         ('"restore":false', '"reset":false', "unknown field `reset` - at `$."),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
         ('"second_client":"auto"', '"second_client":"me"', "Invalid enum value 'me'"),
-        ('"schema_version": 3', '"schema_version": 4', "install the version that wrote the file"),
-        ('"schema_version": 3', '"schema_version": 1', "schema version 1, but this version of migrate-groups reads 3"),
-        ('"schema_version": 3', '"schema_version": "3"', "Expected `int`"),
+        ('"schema_version": 4', '"schema_version": 5', "install the version that wrote the file"),
+        ('"schema_version": 4', '"schema_version": 1', "schema version 1, but this version of migrate-groups reads 4"),
+        ('"schema_version": 4', '"schema_version": "4"', "Expected `int`"),
         ('"schema": "migrate-groups/', '"schema": "other/', "is 'other/"),
     ],
 )

@@ -103,7 +103,7 @@ def test_files_of_another_run_are_not_reconciled(tmp_path, monkeypatch, name):
     cli(*MIGRATE)
     cli.cluster.commit("old", PARTITION, 7)
     (tmp_path / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
-    cli("migrate", "later.toml", "--yes")
+    cli("migrate", "later.toml", "--yes", "--copy")
     ours, later = tmp_path / "split.toml.run", tmp_path / "later.toml.run"
     assert compared([str(ours)], [], has_spec=False).after == [str(ours / "after.parquet")]
     shutil.copy(later / name, ours / name)

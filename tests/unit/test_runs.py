@@ -527,7 +527,7 @@ def test_each_target_of_one_file_has_its_own_receipt(cli):
     """`apply --to-group` names its receipt after the target group, so one file can be applied to several groups."""
     cli("snapshot", "old", "-o", "s.csv")
     for group in ("one", "a/b"):
-        cli("apply", "s.csv", "--to-group", group, "--settle", "0s", "--guard", "1ms", "--yes")
+        cli("apply", "s.csv", "--to-group", group, "--copy", "--settle", "0s", "--guard", "1ms", "--yes")
         assert cli.offset(group) == 5
     assert sorted(path.name for path in cli.folder.glob("s.csv.*.json")) == [
         "s.csv.a%2Fb.receipt.json",

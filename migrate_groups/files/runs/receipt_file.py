@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -79,4 +80,9 @@ def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = Fals
         check_writable(path, replace=True)
     with nullcontext() if read_only else locked(path):
         is_there = must_exist or status(path) is not None
-        yield ReceiptFile(path, receipt_json.load(path) if is_there else NOTHING_WRITTEN)
+        yield ReceiptFile(path, receipt_json.load(path) if is_there else Receipt(run=new_run_id()))
+
+
+def new_run_id() -> str:
+    """Return a random id for a run, by which the journals on the cluster name it."""
+    return secrets.token_hex(4)

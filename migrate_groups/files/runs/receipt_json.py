@@ -21,7 +21,7 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
 SCHEMA = "migrate-groups/receipt"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class ExecutionJson(strict_json.Strict, frozen=True):
@@ -80,10 +80,12 @@ class TranslationJson(TranslatedJson, frozen=True):
 class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
     """A receipt: all writes of a migration, and the outcome for each partition.
 
-    executions: the writes, oldest first. entries: one for each partition of a write. translations: if the source group
-    is on another cluster, the offsets at which the target groups must continue in the mirror's copies.
+    run: the id by which the claims on the cluster name the run; a copy of the file has the same one. executions: the
+    writes, oldest first. entries: one for each partition of a write. translations: if the source group is on another
+    cluster, the offsets at which the target groups must continue in the mirror's copies.
     """
 
+    run: str
     executions: tuple[ExecutionJson, ...]
     entries: tuple[EntryJson, ...]
     translations: tuple[TranslationJson, ...]
@@ -95,6 +97,7 @@ def to_bytes(receipt: Receipt) -> bytes:
         ReceiptJson(
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
+            run=receipt.run,
             executions=tuple(map(_execution, receipt.executions)),
             entries=tuple(
                 _entry(change, execution.number) for execution in receipt.executions for change in execution.changes
@@ -145,7 +148,8 @@ def read(data: bytes, name: str) -> Receipt:
                 name,
             )
             for each in document.executions
-        )
+        ),
+        run=document.run,
     )
 
 

@@ -12,6 +12,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, refuse_other_run, say_over, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.journal import Journal, locked, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
@@ -74,8 +75,10 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
     return shown and shown[0]
 
 
-def _shown(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> tuple[Plan, Barrier] | None:
-    """Return the plan to show to the user, and how to wait for commits before the plan is made again.
+def _shown(
+    reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events
+) -> tuple[Plan, Barrier, Journal] | None:
+    """Return the plan to show to the user, how to wait for commits before the plan is made again, and the claims.
 
     Returns None, and raises errors, as `plan_apply`.
     """
@@ -90,7 +93,9 @@ def _shown(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events:
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
-    return shown_with_barrier(reader, plan)
+    journal = read_journal(reader, plan, file.receipt, Verb.HAND_OVER)
+    plan, barrier = shown_with_barrier(reader, plan)
+    return plan.with_checks(journal.checks), barrier, journal
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
@@ -105,17 +110,18 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     found = _shown(clients.writer, wanted, file, events)
     if found is None:
         return None
-    shown, barrier = found
+    shown, barrier, journal = found
     agree(shown, wanted.rows.rows, events)
-    if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
-        events.said(f"waiting {left:.0f} s to see that no consumer commits")
-    with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):
-        clock.sleep(left)
-    with after_barrier(clients.writer, barrier, events):
-        with events.working(f"{_reading(wanted)} again", not_known):
-            plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
-        refuse_other_run(file, plan)
-        execution = write_plan(clients, plan, file, clock, events)
+    with locked(clients.writer, journal) as journal:
+        if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
+            events.said(f"waiting {left:.0f} s to see that no consumer commits")
+        with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):
+            clock.sleep(left)
+        with after_barrier(clients.writer, barrier, events):
+            with events.working(f"{_reading(wanted)} again", not_known):
+                plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
+            refuse_other_run(file, plan)
+            execution = write_plan(clients, plan, file, clock, events, journal)
     return watch_afterwards(clients.writer, execution, file, clock, events)
 
 

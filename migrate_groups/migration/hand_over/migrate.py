@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
+from migrate_groups.migration.journal import locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -104,11 +105,12 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
     readers = [clusters.source, clusters.target] if clusters.elsewhere else [clusters.source]
-    with run.made(), open_receipt(run.receipt) as file, _with_end(events):
+    with run.made(), open_receipt(run.receipt) as file, _with_end(events), ExitStack() as until_written:
         shown = _shown(clusters, wanted, file, clock, events)
         if shown is None:
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
+        journal = until_written.enter_context(locked(writer, shown.journal))
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted)
         if wanted.mirror is not None:
@@ -135,11 +137,12 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             ):
                 # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
                 checkpoints = take_stop_checkpoints(readers, clock, events)
-                final = steps.read().judged_by((*passed_at_source, *passed))
+                final = steps.read().judged_by((*passed_at_source, *passed, *journal.checks))
                 refuse_other_run(file, final.plan)
                 resumed = shown.receipt.hand_over_to_resume
                 run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
-                execution = write_plan(clients, final.plan, file, clock, events)
+                execution = write_plan(clients, final.plan, file, clock, events, journal)
+            until_written.close()
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
             repeated = _delivered_again(wanted.mirror, execution)

@@ -11,6 +11,7 @@ from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.hand_over.plan import plan_hand_over
+from migrate_groups.migration.journal import Journal, read_journal
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
@@ -25,6 +26,7 @@ from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
@@ -38,6 +40,7 @@ class Prepared:
     - wanted: the partitions and offsets to hand over, as they are named on the source group's cluster.
     - barrier: how to wait for commits of these groups before they are read for the last time.
     - source_barrier: the same on the source group's cluster if that is another one; otherwise it waits for nothing.
+    - journal: what this run and others have claimed of these partitions.
     """
 
     knowledge: Knowledge
@@ -46,6 +49,7 @@ class Prepared:
     planned: Planned
     barrier: Barrier
     source_barrier: Barrier
+    journal: Journal
 
     @property
     def plan(self) -> Plan:
@@ -149,7 +153,10 @@ def prepare(
         kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
-    plan = planned.plan.with_checks((*source_barrier.checks, *barrier.checks, *judge(Scope.LIVE_SOURCE, live)))
+    journal = read_journal(clusters.target, planned.plan, receipt, Verb.HAND_OVER)
+    plan = planned.plan.with_checks(
+        (*source_barrier.checks, *barrier.checks, *journal.checks, *judge(Scope.LIVE_SOURCE, live))
+    )
     # A running group may commit while offsets are translated. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(
@@ -159,4 +166,5 @@ def prepare(
         planned=planned,
         barrier=barrier,
         source_barrier=source_barrier,
+        journal=journal,
     )

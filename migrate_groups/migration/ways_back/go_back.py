@@ -15,6 +15,7 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.journal import Journal, locked, read_journal
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
@@ -104,18 +105,21 @@ def go_back(
         execution = look_at_watched(reader, last)
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
-    shown, barrier = _shown(reader, verb, file, clock, clients.elsewhere)
+    shown, barrier, journal = _shown(reader, verb, file, clock, clients.elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    if verb is Verb.HAND_BACK:
-        _wait_for_both(reader, shown, clock, events, wait)
-    else:
-        # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds apart.
-        settle(shown, clock, events)
-    # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later one.
-    with after_barrier(clients.writer, barrier, events):
-        plan = _plan(reader, verb, file, clock, clients.elsewhere)
-        refuse_forbidden(plan.refusals(at_the_write=True))
-        execution = write_plan(clients, plan, file, clock, events, verb)
+    with locked(clients.writer, journal) as journal:
+        if verb is Verb.HAND_BACK:
+            _wait_for_both(reader, shown, clock, events, wait)
+        else:
+            # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds
+            # apart.
+            settle(shown, clock, events)
+        # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later
+        # one.
+        with after_barrier(clients.writer, barrier, events):
+            plan = _plan(reader, verb, file, clock, clients.elsewhere)
+            refuse_forbidden(plan.refusals(at_the_write=True))
+            execution = write_plan(clients, plan, file, clock, events, journal)
     if not any(partition.handed_over_by for partition in file.receipt.partition_states.values()):
         return execution  # no source group processes the records of these groups again
     return watch_afterwards(reader, execution, file, clock, events)
@@ -123,10 +127,13 @@ def go_back(
 
 def _shown(
     reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None
-) -> tuple[Plan, Barrier]:
-    """Return the plan to show to the user, and how to wait for commits before the plan is made again."""
-    plan, barrier = shown_with_barrier(reader, _plan(reader, verb, file, clock, elsewhere))
-    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier
+) -> tuple[Plan, Barrier, Journal]:
+    """Return the plan to show to the user, how to wait for commits before the plan is made again, and the claims."""
+    plan = _plan(reader, verb, file, clock, elsewhere)
+    journal = read_journal(reader, plan, file.receipt, verb)
+    plan, barrier = shown_with_barrier(reader, plan)
+    plan = plan.with_checks(journal.checks)
+    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier, journal
 
 
 def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None) -> Plan:

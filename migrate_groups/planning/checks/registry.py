@@ -12,6 +12,7 @@ from migrate_groups.planning.checks import (
     barrier,
     deletion,
     hand_back,
+    journal,
     kind,
     live_source,
     metadata,
@@ -27,6 +28,7 @@ from migrate_groups.planning.checks import (
 )
 from migrate_groups.planning.checks.barrier import Probes
 from migrate_groups.planning.checks.facts import Facts
+from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.plan import Plan
@@ -48,12 +50,13 @@ REGISTRY: tuple[Rule, ...] = (
     *deletion.RULES,
     *hand_back.RULES,
     *barrier.RULES,
+    *journal.RULES,
     *live_source.RULES,
 )
 """All checks, in the order in which a plan shows those of one scope."""
 
 
-def judge(scope: Scope, facts: Facts | Probes | LiveSource) -> tuple[Check, ...]:
+def judge(scope: Scope, facts: Facts | Probes | JournalFacts | LiveSource) -> tuple[Check, ...]:
     """Return the verdicts of all checks of this scope on the facts, in the order in which they are shown.
 
     If the check ``cluster`` refuses, it is the only one. The name of a check of the target of a move begins with

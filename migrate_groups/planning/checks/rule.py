@@ -20,6 +20,7 @@ class Scope(StrEnum):
     - source, mirror, target: the three parts of a hand-over to another cluster.
     - live source: the source group while it may still run. The plan that is written has no such check.
     - barrier: the last reading of committed offsets, on each cluster.
+    - journal: what other runs have claimed of the partitions of the write.
     - rollback, hand-back: these commands.
     - delete-offsets of a run, delete-offsets of a group: `delete-offsets` with a receipt, or with ``--group``.
     """
@@ -30,6 +31,7 @@ class Scope(StrEnum):
     TARGET = "target"
     LIVE_SOURCE = "live source"
     BARRIER = "barrier"
+    JOURNAL = "journal"
     ROLLBACK = "rollback"
     HAND_BACK = "hand-back"
     DELETE_OF_RUN = "delete-offsets of a run"

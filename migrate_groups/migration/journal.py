@@ -1,0 +1,297 @@
+"""Claim the partitions of a write on the cluster, so that every other run knows what this run hands over.
+
+The claims on a group's partitions are committed offsets of its journal, a group of this tool. Joining the journal is
+the lock: only one run at a time does, and a killed run is removed by its session timeout. The claims are read after the
+join, and committed with the membership, so that a run that has lost its lock is refused before it writes
+(docs/kafka-behaviour.md#holding-a-group).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
+from migrate_groups.migration.make_plan import refuse_forbidden
+from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.migration.write_requests import rounds
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.offsets_topic import OWN_GROUPS, journal_group
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning import claims as of_partition
+from migrate_groups.planning.change import Change, Order
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.journal import JournalFacts
+from migrate_groups.planning.checks.registry import judge
+from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.claims import Claims, ClaimState
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import WORKS, State, Step, Verb
+from migrate_groups.text import some
+
+_GRANT = f"grant Read on groups with the prefix {OWN_GROUPS!r}"
+_LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
+
+Place = tuple[str, TopicPartition]
+"""A group and a partition: the key of claims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """What this run and others have claimed of the partitions of a write.
+
+    - facts: as they were read.
+    - handed: the changes of the hand-over, by partition of a source group.
+    - offsets: the offsets that are committed with the claims.
+    - writer: commits claims, while this run holds the journals; None if nothing is claimed.
+    """
+
+    facts: JournalFacts
+    handed: Mapping[Order, Sequence[Change]] = field(default_factory=dict)
+    offsets: Mapping[Place, int] = field(default_factory=dict)
+    writer: GroupWriter | None = None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The check ``journal`` of the plan."""
+        return judge(Scope.JOURNAL, self.facts)
+
+    def for_plan(self, plan: Plan, receipt: Receipt) -> Journal:
+        """Return the journal for the plan that is written. Raises `Refused` if another run has claimed a partition."""
+        journal = _with_handed(self, plan, receipt)
+        _refuse_claimed(journal)
+        return journal
+
+    def claim(self, now: datetime) -> Mapping[TopicPartition, str]:
+        """Claim the partitions right before the write; return why partitions could not be claimed.
+
+        Nothing may be written for these partitions.
+        """
+        run = self.facts.run
+        first: dict[Place, Claims] = {}
+        second: dict[Place, Claims] = {}
+        for order, targets in self.facts.handed.items():
+            place = order[0], TopicPartition(*order[1:])
+            of_source = self._of(place)
+            is_begun = order in self.facts.begun and of_source
+            # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
+            second[place] = of_source if is_begun else of_partition.handed_over(of_source, run, targets, now)
+            if self.facts.verb is not Verb.HAND_OVER:
+                continue
+            for target in targets:
+                there = target, place[1]
+                if self._of(there):
+                    first[there] = of_partition.arriving(self._of(there), run, order[0], now)
+        # If this run is killed in between, a target group's claim says that it is not known what the group got.
+        failed = self._commit(first)
+        return {**failed, **self._commit({place: each for place, each in second.items() if place[1] not in failed})}
+
+    def settle(self, receipt: Receipt, now: datetime) -> str:
+        """Record in the journals what came of the write; return why this failed, as a message, or an empty text.
+
+        A claim whose outcome is not known stays.
+        """
+        new: dict[Place, Claims] = {}
+        run, states = self.facts.run, receipt.partition_states
+        for order, targets in self.facts.handed.items():
+            source, partition = order[0], TopicPartition(*order[1:])
+            found = {each: states[each, *order[1:]].state for each in targets if (each, *order[1:]) in states}
+            for target, state in found.items():
+                claims = self._of((target, partition))
+                if after := _AFTER.get((self.facts.verb, state)):
+                    new[target, partition] = after(claims, run, source, now)
+            if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
+                new[source, partition] = of_partition.returned(self._of((source, partition)), run, targets, now)
+        changed = {place: claims for place, claims in new.items() if claims and claims != self._of(place)}
+        failed = self._commit(changed)
+        if not failed:
+            return ""
+        return (
+            f"the claims on {some([*map(str, failed)])} are not up to date ({next(iter(failed.values()))}), so other "
+            "runs may be refused: run the same command again"
+        )
+
+    def _of(self, place: Place) -> Claims:
+        return self.facts.of(*place)
+
+    def _commit(self, claims: Mapping[Place, Claims]) -> dict[TopicPartition, str]:
+        """Commit claims, and note them; return the errors by partition."""
+        if self.writer is None:
+            return {}
+        failed = {}
+        known = self.facts.claims
+        changes = [
+            Change(
+                source_group=None,
+                group=journal_group(group),
+                topic=partition.topic,
+                partition=partition.partition,
+                after=CommittedOffset(
+                    offset=self.offsets.get((group, partition), 0), metadata=of_partition.encode(of_place)
+                ),
+            )
+            for (group, partition), of_place in claims.items()
+            if group in known
+        ]
+        for batch in rounds(changes):
+            wanted: dict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
+            for change in batch:
+                if change.after is not None:
+                    wanted[change.group][change.topic_partition] = change.after
+            for group, answers in self.writer.alter_offsets(wanted).items():
+                for partition, answer in answers.items():
+                    if answer.answer is not Answer.WRITTEN:
+                        failed[partition] = f"not claimed in group {group}: {answer.error}"
+        for (group, partition), of_place in claims.items():
+            if group in known and partition not in failed:
+                known[group][partition] = of_place  # type: ignore[index]
+        return failed
+
+
+def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
+    """Return the claims of a target group after this run has given a partition back to its source group."""
+    before = of_partition.not_arrived(claims, source)
+    if before and before[0].state is ClaimState.HANDED_OVER:
+        return before  # the group had given it away before this run, so it is not the group's now either
+    return of_partition.handed_over(before, run, [source], now)
+
+
+# What becomes of a target group's claims, by the verb and the state of the partition after it.
+_AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
+    (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
+    (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+    (Verb.ROLLBACK, State.UNDONE): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+    (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
+}
+# The states of the target groups' partitions in which a partition is the source group's again.
+_OWNED_AGAIN = {
+    Verb.HAND_OVER: {State.NEW},
+    Verb.ROLLBACK: {State.UNDONE},
+    Verb.HAND_BACK: {State.HANDED_BACK},
+    Verb.DELETE_OFFSETS: frozenset[State](),
+}
+
+
+def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
+    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`."""
+    journal = _with_handed(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), plan, receipt)
+    if journal.facts.is_copy or not journal.facts.groups:
+        return journal
+    not_known = {
+        group: f"the name of group {group[:40]!r}… is too long for a journal"
+        for group in journal.facts.groups
+        if len(journal_group(group).encode(errors="replace")) > _LONGEST_NAME
+    }
+    resources = {
+        group: Resource(ResourceType.GROUP, journal_group(group))
+        for group in journal.facts.groups
+        if group not in not_known
+    }
+    permitted = reader.permissions([*resources.values()])
+    for group, resource in resources.items():
+        operations = permitted[resource]
+        if operations is not None and Operation.READ not in operations:
+            not_known[group] = f"{reader.principal} lacks Read on {resource}; {_GRANT}"
+    return _read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known)))
+
+
+def nothing_claimed(verb: Verb) -> Journal:
+    """Return the journal of a write that hands nothing over, such as ``delete-offsets --group``."""
+    return Journal(facts=JournalFacts(run="", verb=verb))
+
+
+@contextmanager
+def locked(writer: GroupWriter, journal: Journal) -> Iterator[Journal]:
+    """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.
+
+    Nothing waits: raises `Refused` if another run is at work on one of the groups, or has claimed partitions.
+    """
+    if journal.facts.is_copy or not journal.handed:
+        yield journal
+        return
+    with ExitStack() as stack:
+        not_known = dict(journal.facts.not_known)
+        for group in journal.facts.groups:
+            if group in not_known:
+                continue
+            try:
+                stack.enter_context(writer.held(journal_group(group), ()))
+            except NotAuthorized as error:
+                not_known[group] = f"{error}; {_GRANT}"
+            except Refused as error:
+                raise Refused(
+                    f"another run is at work on group {group!r}: wait until it ends ({error}); nothing was written"
+                ) from None
+        facts = replace(journal.facts, not_known=not_known)
+        held = _read(writer, replace(journal, facts=facts, writer=writer))
+        _refuse_claimed(held)
+        yield held
+
+
+def _refuse_claimed(journal: Journal) -> None:
+    refuse_forbidden([check for check in journal.checks if check.verdict is Verdict.REFUSE])
+
+
+def _read(reader: GroupReader, journal: Journal) -> Journal:
+    """Return the journal with the claims that are committed now."""
+    not_known = dict(journal.facts.not_known)
+    groups = {journal_group(group): group for group in journal.facts.groups if group not in not_known}
+    claims: dict[str, dict[TopicPartition, Claims]] = {}
+    offsets: dict[Place, int] = {}
+    for name, found in reader.committed(dict.fromkeys(groups), wait=False).items():
+        group = groups[name]
+        if isinstance(found, MigrateGroupsError):
+            if not isinstance(found, NotAuthorized):
+                raise found
+            not_known[group] = f"{found}; {_GRANT}"
+            continue
+        decoded = {place: of_partition.decode(each.metadata) for place, each in found.items() if each is not None}
+        if foreign := [place for place, each in decoded.items() if each is None]:
+            not_known[group] = (
+                f"group {name!r} has committed offsets that are no claims of this tool, such as {min(foreign)}: if no "
+                f"application uses this group, delete it"
+            )
+            continue
+        claims[group] = {place: each for place, each in decoded.items() if each is not None}
+        offsets |= {(group, place): each.offset for place, each in found.items() if each is not None}
+    facts = replace(journal.facts, claims=claims, not_known=not_known)
+    return replace(journal, facts=facts, offsets={**offsets, **_starts(journal.handed)})
+
+
+def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
+    """Return the offsets to commit with the claims on partitions of source groups."""
+    found = ((order, change.handed_over_at) for order, changes in handed.items() for change in changes)
+    return {(order[0], TopicPartition(*order[1:])): offset for order, offset in found if offset is not None}
+
+
+def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
+    """Return the journal for this plan: what it hands over, or which hand-over it undoes."""
+    verb = journal.facts.verb
+    begun: set[Order] = set()
+    handed: dict[Order, list[Change]] = defaultdict(list)
+    # Without changes, nothing was read either, for instance because the cluster is another one.
+    if plan.changes and plan.translation is None and receipt.elsewhere is None:
+        if verb is Verb.HAND_OVER:
+            for change in plan.changes:
+                if change.source_group not in (None, change.group):
+                    handed[change.source_group or "", change.topic, change.partition].append(change)
+        else:
+            for partition in receipt.partition_states.values():
+                if not partition.takes(verb, *WORKS, Step.NO_OP):
+                    continue
+                for source in partition.handed_over_by:
+                    handed[source.order].append(partition.change)
+                    if partition.takes(verb, Step.RESUME, Step.NO_OP):
+                        begun.add(source.order)
+    facts = replace(
+        journal.facts,
+        is_copy=plan.options.copy,
+        handed={order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
+        begun=frozenset(begun),
+    )
+    return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})

@@ -1,0 +1,182 @@
+"""Check that no other run has claimed the partitions of a write, as the journals of its groups say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.change import Order
+from migrate_groups.planning.check import Judgement, Verdict
+from migrate_groups.planning.checks.rule import Rule, Scope
+from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.text import counted, some
+
+NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFacts:
+    """What a write hands over, or undoes, and what the runs of this tool have claimed of it.
+
+    - run: the id of the run that writes.
+    - verb: the kind of the write.
+    - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
+    - begun: those of the partitions for which this run has begun this way back, or has completed it.
+    - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
+    - claims: the claims on the partitions of the source and target groups, by group.
+    - not_known: by group, why its claims are not known, and what to do.
+    """
+
+    run: str
+    verb: Verb
+    handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
+    begun: frozenset[Order] = frozenset()
+    is_copy: bool = False
+    claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
+    not_known: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> list[str]:
+        """The source and target groups, sorted."""
+        sources = {group for group, _, _ in self.handed}
+        return sorted(sources.union(*self.handed.values())) if self.handed else []
+
+    def of(self, group: str, partition: TopicPartition) -> Claims:
+        """Return the claims on a partition of a group; empty if there are none or they are not known."""
+        return self.claims.get(group, {}).get(partition, ())
+
+
+def journal(facts: JournalFacts) -> Judgement | None:
+    """Check that no run has claimed that the partitions went to other groups than those of this run.
+
+    A way back, such as rollback, is also refused if a target group has handed the partitions over to another group. The
+    verdict is ``not known`` if the claims of a group can't be read or made. None if no source group hands over.
+    """
+    if not facts.handed:
+        return None
+    if facts.is_copy:
+        return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
+    complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for order, targets in facts.handed.items():
+        for complaint in _complaints(facts, order, targets):
+            complaints[complaint].append(f"{order[1]}-{order[2]}")
+    if complaints:
+        found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
+        return Verdict.REFUSE, some(found, 3)
+    if facts.not_known:
+        reasons = dict.fromkeys(facts.not_known.values())
+        return Verdict.NOT_KNOWN, (
+            f"it is not known whether another run handed over partitions of {some(facts.not_known)}: {some(reasons, 3)}"
+        )
+    sources = some({group for group, _, _ in facts.handed})
+    partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
+    claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
+    if not claimed:
+        return Verdict.PASS, f"no run has claimed {partitions}"
+    return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
+
+
+def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield what speaks against the write of a partition of a source group, and what to do."""
+    group, partition = order[0], TopicPartition(*order[1:])
+    claims = facts.of(group, partition)
+    is_own = gives(claims, targets)
+    complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
+    if complaint is not None:
+        yield complaint
+    elif is_own or facts.verb is not Verb.HAND_OVER:
+        yield from _handed_on(facts, group, partition, targets)
+    else:
+        yield from _not_arrived_yet(facts, partition, targets)
+
+
+def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
+    if newest.state not in NOT_OWNED:
+        return None
+    if newest.state is ClaimState.ARRIVING:
+        return (
+            f"not handed over to {order[0]!r} for certain: run {newest.run} began it {_on(newest)}",
+            "run that command again first",
+        )
+    return (
+        f"handed over from {order[0]!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
+        f"go on from {_names(newest)}, undo that run first, or pass --copy if both groups are to "
+        "process the same records",
+    )
+
+
+def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
+    if order in facts.begun and newest.state not in NOT_OWNED:
+        return None
+    return _claimed_since(facts, order, newest)
+
+
+def _claimed_since(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str]:
+    others = _names(newest)
+    what = {
+        ClaimState.HANDED_OVER: f"handed over from {order[0]!r} to {others}",
+        ClaimState.ARRIVING: f"being handed over from {others} to {order[0]!r}",
+        ClaimState.ARRIVED: f"handed over from {others} to {order[0]!r}",
+        ClaimState.RETURNED: f"given back to {order[0]!r}",
+    }[newest.state]
+    advice = (
+        "nothing is left to undo" if newest.state is ClaimState.RETURNED else "undo that run first, or go on from there"
+    )
+    return f"{what} {_on(newest)}, by {_run(facts, newest)}", advice
+
+
+_COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str] | None]] = {
+    Verb.HAND_OVER: _of_hand_over,
+    Verb.ROLLBACK: _of_way_back,
+    Verb.HAND_BACK: _of_way_back,
+    Verb.DELETE_OFFSETS: _claimed_since,
+}
+
+
+def _handed_on(
+    facts: JournalFacts, group: str, partition: TopicPartition, targets: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    """Yield that a target group has handed the partition over to another group since this run handed it over."""
+    if facts.verb is Verb.DELETE_OFFSETS:
+        return  # the source group's offset is not needed for that
+    for target in targets:
+        claims = facts.of(target, partition)
+        is_ours = gives(claims, [group]) and (group, *partition) in facts.begun
+        if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
+            newest = claims[0]
+            yield (
+                f"handed over from {target!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
+                "undo that run first",
+            )
+    yield from _not_arrived_yet(facts, partition, targets)
+
+
+def _not_arrived_yet(
+    facts: JournalFacts, partition: TopicPartition, targets: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    """Yield that another run has begun to hand the partition over to a target group, with an unknown outcome."""
+    for target in targets:
+        claims = facts.of(target, partition)
+        if claims and claims[0].state is ClaimState.ARRIVING and claims[0].run != facts.run:
+            yield (
+                f"being handed over to {target!r} by run {claims[0].run}, which began it {_on(claims[0])}",
+                "run that command again first",
+            )
+
+
+def _names(claim: Claim) -> str:
+    return some([*map(repr, claim.groups)])
+
+
+def _run(facts: JournalFacts, claim: Claim) -> str:
+    return "another copy of this run directory" if claim.run == facts.run else f"run {claim.run}"
+
+
+def _on(claim: Claim) -> str:
+    return f"on {claim.at:%Y-%m-%d %H:%M} UTC"
+
+
+RULES = (Rule(name="journal", scopes=(Scope.JOURNAL,), judge=journal),)

@@ -1,0 +1,114 @@
+"""What the runs of this tool have claimed: which group handed a partition over to which one, as the cluster keeps it.
+
+The claims on a group's partitions are in the group's journal, a consumer group that this tool owns
+(`model.offsets_topic.journal_group`). They are the metadata of its committed offsets (docs/runs.md#runs-that-overlap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
+
+_MOST_CLAIMS = 8
+"""How many claims on a partition are kept, so that their text stays below ``offset.metadata.max.bytes`` (4,096)."""
+
+
+class ClaimState(StrEnum):
+    """What a run did with a partition of the group whose journal has the claim.
+
+    - handed over: the group gave the partition to other groups. From there on it is theirs.
+    - arriving: another group is giving the partition to this group, and the outcome is not known yet.
+    - arrived: another group gave the partition to this group, after this group had given it away before.
+    - returned: the hand-over was undone, so the partition is the group's again.
+    """
+
+    HANDED_OVER = "handed over"
+    ARRIVING = "arriving"
+    ARRIVED = "arrived"
+    RETURNED = "returned"
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run did with a partition of a group.
+
+    - run: the id of the run.
+    - groups: the groups that got the partition, or the group that gave it, by name.
+    - at: when the run claimed it.
+    """
+
+    run: str
+    state: ClaimState
+    groups: tuple[str, ...]
+    at: datetime
+
+
+Claims = tuple[Claim, ...]
+"""The claims on one partition in a group's journal, newest first. The older ones count again if a newer is undone."""
+
+
+def encode(claims: Claims) -> str:
+    """Return the claims on one partition as the metadata of a committed offset."""
+    return msgspec.json.encode(claims).decode()
+
+
+def decode(metadata: str) -> Claims | None:
+    """Return the claims in the metadata of a committed offset; None if it has none that this tool wrote."""
+    try:
+        claims = msgspec.json.decode(metadata, type=tuple[Claim, ...])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return claims if claims and all(claim.at.tzinfo is not None for claim in claims) else None
+
+
+def gives(claims: Claims, groups: Collection[str]) -> bool:
+    """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run."""
+    return bool(claims) and claims[0].state is ClaimState.HANDED_OVER and {*claims[0].groups} == {*groups}
+
+
+def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
+    """Return the claims after this run has claimed to hand the partition over to these groups; the same one is kept."""
+    if gives(claims, groups):
+        return claims
+    claim = Claim(run=run, state=ClaimState.HANDED_OVER, groups=tuple(sorted(groups)), at=at)
+    return (claim, *_without_returned(claims))[:_MOST_CLAIMS]
+
+
+def returned(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
+    """Return the claims after this run has undone that the partition was handed over to these groups."""
+    earlier = _without_returned(claims)
+    if gives(earlier, groups):
+        earlier = _without_returned(earlier[1:])
+    claim = Claim(run=run, state=ClaimState.RETURNED, groups=tuple(sorted(groups)), at=at)
+    return (claim, *earlier)[:_MOST_CLAIMS]
+
+
+def arriving(claims: Claims, run: str, source: str, at: datetime) -> Claims:
+    """Return the claims after this run has begun to give the partition of this source group to the group."""
+    if _arrives(claims[0], source):
+        return claims
+    return (Claim(run=run, state=ClaimState.ARRIVING, groups=(source,), at=at), *claims)[:_MOST_CLAIMS]
+
+
+def arrived(claims: Claims, source: str) -> Claims:
+    """Return the claims after the group has got the partition from this source group."""
+    if claims and _arrives(claims[0], source):
+        return (replace(claims[0], state=ClaimState.ARRIVED), *claims[1:])
+    return claims
+
+
+def not_arrived(claims: Claims, source: str) -> Claims:
+    """Return the claims from before the group got the partition from this source group."""
+    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, source)), None)
+    return claims if arrival is None else claims[arrival + 1 :]
+
+
+def _arrives(claim: Claim, source: str) -> bool:
+    return claim.state in (ClaimState.ARRIVING, ClaimState.ARRIVED) and claim.groups == (source,)
+
+
+def _without_returned(claims: Claims) -> Claims:
+    return claims[1:] if claims and claims[0].state is ClaimState.RETURNED else claims

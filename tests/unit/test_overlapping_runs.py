@@ -1,0 +1,204 @@
+"""Runs that overlap: what a run has claimed in the journals on the cluster is known to every later command."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from migrate_groups.model.offsets_topic import journal_group
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.claims import ClaimState, decode
+from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
+
+RUN = "split.toml.run"
+FAST = ("--settle", "0s", "--guard", "1ms", "--yes")
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    monkeypatch.setattr(
+        "migrate_groups.files.runs.receipt_file.new_run_id", iter(f"run{n}" for n in range(1, 99)).__next__
+    )
+    return Connected(tmp_path, monkeypatch)
+
+
+def spec(cli: Connected, name: str, source: str, target: str) -> str:
+    text = SPEC.replace('source = "old"', f'source = "{source}"').replace('group = "new"', f'group = "{target}"')
+    (cli.folder / name).write_text(text)
+    return name
+
+
+def migrate(cli: Connected, source: str, target: str, *options: str) -> str:
+    """Hand the topic over with a spec of its own, and return the run directory."""
+    name = spec(cli, f"{source}-{target}.toml", source, target)
+    cli("migrate", name, "--yes", *options)
+    return f"{name}.run"
+
+
+def newest(cli: Connected, group: str) -> tuple[str, str, tuple[str, ...]]:
+    """Return the run, the state and the groups of the newest claim on the partition in a group's journal."""
+    claims = decode(cli.cluster.offsets(journal_group(group))[PARTITION].metadata)
+    assert claims is not None
+    return claims[0].run, claims[0].state.value, claims[0].groups
+
+
+def test_a_second_hand_over_to_another_group_is_refused(cli):
+    """A topic that a run has handed over is not handed over to another group by another run, whatever its command.
+
+    The refusal names the group, the date, the run and the way out. Nothing is written.
+    """
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    for command in (
+        ("migrate", spec(cli, "other.toml", "old", "other"), "--yes"),
+        ("apply", "--group", "old", "--to-group", "other", *FAST),
+        ("migrate", "other.toml", "--dry-run"),
+    ):
+        error = cli.fails(*command, code=3)
+        assert "t-0 handed over from 'old' to 'new' on 20" in error
+        assert "by run run1: go on from 'new', undo that run first, or pass --copy" in error
+        assert cli.offset("other") is None
+
+
+def test_a_snapshot_from_before_is_refused_too(cli):
+    """An older snapshot of a group is not applied to another group after a run has handed the group's topic over."""
+    cli("snapshot", "old", "-o", "before.csv")
+    cli(*MIGRATE)
+    error = cli.fails("apply", "before.csv", "--to-group", "other", *FAST, code=3)
+    assert "handed over from 'old' to 'new'" in error
+    assert cli.offset("other") is None
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back"])
+def test_a_way_back_is_refused_after_the_target_group_has_handed_on(cli, command):
+    """After A → B and B → C, a way back of the first run is refused until the second run is undone."""
+    first = migrate(cli, "old", "new")
+    second = migrate(cli, "new", "third")
+    cli.cluster.commit("third", PARTITION, 8)
+    error = cli.fails(command, first, *FAST[-1:], code=3)
+    assert "t-0 handed over from 'new' to 'third' on 20" in error
+    assert "by run run2: undo that run first" in error
+    assert (cli.offset("old"), cli.offset("new"), cli.offset("third")) == (5, 5, 8)
+    cli("hand-back", second, "--yes")
+    cli("hand-back", first, "--yes")
+    assert cli.offset("old") == 8
+    assert newest(cli, "old") == ("run1", ClaimState.RETURNED, ("new",))
+    assert newest(cli, "new") == ("run1", ClaimState.HANDED_OVER, ("old",))
+
+
+def test_delete_offsets_is_refused_after_another_run_gave_the_topic_back(cli):
+    """After A → B and B → A by another run, A owns the topic: `delete-offsets` of the first run is refused."""
+    first = migrate(cli, "old", "new")
+    cli.cluster.commit("new", PARTITION, 8)
+    migrate(cli, "new", "old", "--on-existing", "forward")
+    cli.cluster.commit("old", PARTITION, 9)
+    error = cli.fails("delete-offsets", first, "--yes", code=3)
+    assert "t-0 handed over from 'new' to 'old' on 20" in error
+    assert cli.offset("old") == 9
+
+
+def test_undoing_the_way_there_and_back(cli):
+    """After A → B, and B → A by another run that is rolled back, B owns the topic again: A can't hand it over."""
+    first = migrate(cli, "old", "new")
+    cli.cluster.commit("new", PARTITION, 8)
+    back = migrate(cli, "new", "old", "--on-existing", "forward")
+    cli("rollback", back, "--yes")
+    assert newest(cli, "old") == ("run1", ClaimState.HANDED_OVER, ("new",))
+    spec(cli, "other.toml", "old", "other")
+    assert "handed over from 'old' to 'new'" in cli.fails("migrate", "other.toml", "--yes", code=3)
+    cli("hand-back", first, "--yes")
+    cli("migrate", "other.toml", "--yes")
+    assert cli.offset("other") == 8
+
+
+def test_a_rolled_back_topic_can_be_handed_over_by_another_run(cli):
+    """A rollback releases the claim, and the next run hands the topic over to another group."""
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    assert newest(cli, "old") == ("run1", ClaimState.RETURNED, ("new",))
+    migrate(cli, "old", "other")
+    assert newest(cli, "old")[1:] == (ClaimState.HANDED_OVER, ("other",))
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
+def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, command):
+    """A copy of a run directory does not undo a run, or delete offsets, after another copy has undone it."""
+    cli(*MIGRATE)
+    shutil.copytree(cli.folder / RUN, cli.folder / "copy")
+    cli("hand-back", RUN, "--yes")
+    error = cli.fails(command, "copy", "--yes", code=3)
+    assert "by another copy of this run directory" in error
+    assert cli.offset("old") == 5
+
+
+def test_the_same_command_again_is_not_refused(cli):
+    """The claims of a run do not refuse the run itself: the same commands again, and a second hand-over."""
+    cli(*MIGRATE)
+    cli(*MIGRATE)
+    for _ in range(2):
+        cli("rollback", RUN, "--yes")
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    for _ in range(2):
+        cli("hand-back", RUN, "--yes")
+    cli.cluster.commit("old", PARTITION, 9)
+    cli(*MIGRATE, "--on-existing", "forward")
+    assert (cli.offset("old"), cli.offset("new")) == (9, 9)
+    for _ in range(2):
+        cli("delete-offsets", RUN, "--yes")
+    assert cli.offset("old") is None
+
+
+def test_a_copy_is_neither_refused_nor_claimed(cli):
+    """With ``--copy``, what runs have claimed is not looked at, and no claim is made."""
+    cli("migrate", "split.toml", "--yes", "--copy")
+    assert not cli.cluster.offsets(journal_group("old"))
+    migrate(cli, "old", "other")
+    migrate(cli, "old", "third", "--copy")
+    assert newest(cli, "old")[1:] == (ClaimState.HANDED_OVER, ("other",))
+
+
+def test_a_run_that_is_at_work_keeps_others_out(cli):
+    """While a run is at work on a group, no other run of the group begins."""
+    with cli.cluster.other_client().held(journal_group("old"), ()):
+        error = cli.fails(*MIGRATE, code=3)
+    assert "another run is at work on group 'old': wait until it ends" in error
+    assert cli.offset("new") is None
+    cli(*MIGRATE)
+
+
+def test_a_lost_lock_writes_nothing(cli, monkeypatch):
+    """If a run has lost its lock when it claims the partitions, nothing is written for them."""
+    answers = cli.cluster.alter_offsets
+
+    def after_removal(offsets):
+        for name in offsets.keys() & {journal_group("old")}:
+            for member in cli.cluster.description(name).members:
+                cli.cluster.leave(name, member.member_id)
+        return answers(offsets)
+
+    monkeypatch.setattr(cli.cluster, "alter_offsets", after_removal)
+    done = cli(*MIGRATE, code=4)
+    assert f"not claimed in group {journal_group('old')}: UNKNOWN_MEMBER_ID" in done.stdout + done.stderr
+    assert cli.offset("new") is None
+
+
+def test_without_permission_the_plan_warns(cli):
+    """Without Read on the journal, it is not known whether another run handed over: the plan says what to grant."""
+    journal = Resource(ResourceType.GROUP, journal_group("old"))
+    cli.cluster.deny(journal, Operation.READ)
+    done = cli(*MIGRATE)
+    assert "it is not known whether another run handed over partitions of old" in done.stdout
+    assert "grant Read on groups with the prefix 'migrate-groups.'" in done.stdout
+    assert cli.offset("new") == 5
+
+
+@pytest.mark.parametrize("metadata", ["", "{}", "[]", "[" * 5000, '[{"run":1}]', "\ud800"])
+def test_a_foreign_group_with_the_name_of_a_journal(cli, metadata):
+    """Committed offsets that are no claims make the claims unknown, and are not overwritten."""
+    cli.cluster.commit(journal_group("old"), PARTITION, 3, metadata)
+    done = cli(*MIGRATE)
+    assert "committed offsets that are no claims of this tool, such as t-0" in " ".join(done.stdout.split())
+    assert cli.cluster.offsets(journal_group("old"))[PARTITION].metadata == metadata
+    assert cli.offset("new") == 5
