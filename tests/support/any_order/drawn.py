@@ -19,8 +19,8 @@ _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _BOTH = {"t": "a", "u": "a"}
 _SPLITS = st.sampled_from([_BOTH, {"t": "a", "u": "b"}, {"t": "a"}])
 _SIDES = st.sampled_from(["before", "after"])
-_WRITES = ("alter_offsets", "delete_offsets", "receipt")
-_MOMENTS = ("committed", "all_committed", "describe_groups", "sleep", *_WRITES)
+_WRITES = ("alter_offsets", "alter_offsets", "delete_offsets", "receipt")
+_MOMENTS = ("committed", "all_committed", "describe_groups", "sleep", "held", *_WRITES)
 
 _others = st.one_of(
     st.builds(events.Expire, _LOSERS, _PARTITIONS),
@@ -47,7 +47,7 @@ _ends = st.lists(
     st.builds(
         lambda moment, event: At(moment[0], moment[1], event),
         _moments(_WRITES),
-        st.just(events.Kill()) | st.just(events.Interrupt()) | st.builds(events.Refuse, _PARTITIONS),
+        st.just(events.Kill()) | st.just(events.Interrupt()) | st.builds(events.Refuse, _PARTITIONS, st.booleans()),
     ),
     max_size=1,
 )
@@ -87,7 +87,8 @@ def _hand_over(of: str):
 
 
 _command = _commands(["rollback", "hand-back", "delete-offsets", "hand-over", "rollback", "hand-back", "hand-over"])
-_at_once = st.builds(AtOnce, _command, _command, st.lists(st.integers(1, 40), min_size=1, max_size=6).map(tuple))
+_TURNS = st.lists(st.integers(1, 40), min_size=1, max_size=6).map(tuple)
+_at_once = st.builds(AtOnce, _command, _command, _TURNS)
 _of_a_group = _commands(["delete", "keep", "restore"], _GROUPS)
 # In one strategy, because `one_of` would count each kind of event as much as a start.
 _event = st.builds(lambda event: event, _others)
@@ -143,7 +144,11 @@ def settings(draw) -> Setting:
 def stories(draw) -> tuple[Setting, list[Step]]:
     """Draw a story: its first state, and at least eight steps. Each run hands over, unless the story ends before."""
     setting = draw(settings())
-    steps = [*draw(st.lists(_between, max_size=2)), draw(_hand_over("one"))]
+    steps = draw(st.lists(_between, max_size=2))
+    if draw(st.sampled_from([False, False, False, False, True])):
+        steps += [draw(st.builds(AtOnce, _hand_over("one"), _hand_over("two"), _TURNS))]
+    else:
+        steps += [draw(_hand_over("one"))]
     if draw(st.booleans()):
         steps += [draw(_step)]
     if setting.runs["two"].source == "old" and draw(st.sampled_from([True, True, False])):

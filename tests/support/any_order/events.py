@@ -190,12 +190,16 @@ class Kill(Event):
 
 @dataclass(frozen=True)
 class Refuse(Event):
-    """Brokers refuse to alter this partition's offset in the next request that alters offsets."""
+    """Brokers refuse to alter this partition's offset in the next request that alters offsets.
+
+    claim: whether this request writes a claim to a journal of the tool, and not an offset of another group.
+    """
 
     partition: TopicPartition
+    claim: bool = False
 
     def do(self, world: World) -> None:
-        world.refused.add(self.partition)
+        world.refused.add((self.partition, self.claim))
 
 
 @dataclass(frozen=True)

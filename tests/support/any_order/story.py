@@ -22,7 +22,7 @@ from tests.support.any_order.judge import (
 )
 from tests.support.any_order.runs import AtOnce, Command, Edit, Run, Setting, Start, Step
 from tests.support.any_order.seams import opened_up
-from tests.support.any_order.world import GROUPS, Killed, Verb, World
+from tests.support.any_order.world import GROUPS, SESSION_SECONDS, Killed, Verb, World
 from tests.support.cli import CliHere
 from tests.support.turns import Turns
 
@@ -196,6 +196,7 @@ class Story:
         verb = Verb(
             name=run.verb if step.verb == "hand-over" else step.verb,
             of=step.of,
+            client=world.cluster.other_client(),
             began=world.seconds,
             first=world.moments,
             planned=list(step.events),
@@ -279,7 +280,7 @@ class Story:
         """Stop all applications, complete unfinished commands, and let the groups process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
-        world.wait(6)
+        world.wait(SESSION_SECONDS + 1)
         for group in list(world.applications):
             self.stop(group)
         self.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,9 @@ REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes second
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
 _AN_INSTANT = 1e-9  # in seconds: less than this is an error of arithmetic
+SESSION_SECONDS = 10.0  # the session timeout of the members with which the tool holds groups
 Offsets = dict[tuple[str, TopicPartition], int]
+Refused = tuple[TopicPartition, bool]  # the second value: in a journal of the tool, and not in another group
 _REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
 WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
@@ -69,6 +71,7 @@ class Verb:
     """A running command, and what the tool has read and written so far.
 
     - name: that of the command, such as ``migrate``. of: the name of its run, or of its group.
+    - client: its client of the cluster.
     - planned: the events that happen while it runs.
     - dead: whether its process was killed.
     - last_read: by group and partition, the value of `World.moments` when the tool last read the offset.
@@ -81,6 +84,7 @@ class Verb:
 
     name: str
     of: str
+    client: Any
     began: float
     first: int
     planned: list[At]
@@ -114,6 +118,8 @@ class World:
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
         self.held: set[str] = set()
+        # The members of killed commands, and when brokers remove them.
+        self.left_behind: list[tuple[float, ExitStack]] = []
         self.seconds = 0.0
         self.moments = 0
         # The running commands, by thread. Two commands at once take turns.
@@ -123,8 +129,8 @@ class World:
         self.copy_run: Callable[[str, bool], None] = lambda _, __: None
         self.told: list[str] = []
         self.problems: list[str] = []
-        # The partitions for which brokers refuse the next write of offsets.
-        self.refused: set[TopicPartition] = set()
+        # What brokers refuse in the next write of offsets.
+        self.refused: set[Refused] = set()
         # The committed offsets that other clients deleted, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
         # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
@@ -137,6 +143,11 @@ class World:
     def verb(self) -> Verb | None:
         """The command that runs in this thread."""
         return self.verbs.get(threading.get_ident())
+
+    @property
+    def client(self) -> Any:
+        """The cluster, as the client of this thread's command reaches it."""
+        return self.verb.client if self.verb else self.cluster
 
     @contextmanager
     def running(self, verb: Verb) -> Iterator[None]:
@@ -296,6 +307,9 @@ class World:
     def advance(self, seconds: float) -> None:
         """Let time pass, in which applications process records and commit offsets."""
         self.seconds += seconds
+        for ends, member in [each for each in self.left_behind if each[0] <= self.seconds]:
+            self.left_behind.remove((ends, member))
+            member.close()
         for application in list(self.applications.values()):
             application.owed += seconds * RECORDS_A_SECOND
             whole = int(application.owed)
@@ -343,13 +357,14 @@ class World:
 
     def altered(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, Any]:
         """Alter committed offsets, except those in `refused`, and return the answer for each partition."""
-        refused, self.refused = self.refused & offsets.keys(), set()
-        rest = {partition: offset for partition, offset in offsets.items() if partition not in refused}
-        answers = self.cluster.alter(group, rest) if rest else {}
-        return {**answers, **dict.fromkeys(refused, _REFUSED)}
+        refused = {each for each in self.refused if each[0] in offsets and each[1] == (group not in GROUPS)}
+        self.refused -= refused
+        answers = dict.fromkeys([partition for partition, _ in refused], _REFUSED)
+        rest = {partition: offset for partition, offset in offsets.items() if partition not in answers}
+        return {**answers, **(self.client.alter(group, rest) if rest else {})}
 
     def record_read(self, group: str, found, *, second: bool) -> None:
-        if self.verb is None:
+        if self.verb is None or group not in GROUPS:
             return
         for partition in self.verb.partitions:
             if partition in found:
@@ -395,7 +410,7 @@ class _Requests:
         self.principal = world.cluster.principal
 
     def __getattr__(self, name: str):
-        method = getattr(self._world.cluster, name)
+        method = getattr(self._world.client, name)
         return lambda *arguments, **named: self._request(name, lambda: method(*arguments, **named))
 
     def _request(self, name: str, ask):
@@ -412,7 +427,7 @@ class _Requests:
 
     def committed(self, wanted, *, wait: bool = True):
         def ask(group: str):
-            answer = self._world.cluster.committed({group: wanted[group]}, wait=wait)[group]
+            answer = self._world.client.committed({group: wanted[group]}, wait=wait)[group]
             missing = self._world.partitions() if wanted[group] is None else ()
             if not isinstance(answer, MigrateGroupsError):
                 self._world.record_read(group, {**dict.fromkeys(missing), **answer}, second=self._second)
@@ -430,7 +445,7 @@ class _Requests:
 
     def describe_groups(self, groups):
         def ask(group: str):
-            return self._world.cluster.describe_groups([group])[group]
+            return self._world.client.describe_groups([group])[group]
 
         return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
 
@@ -438,11 +453,14 @@ class _Requests:
     def held(self, group: str, partitions, assignor: str = ""):
         world = self._world
         world.moment("before held")
-        with world.cluster.held(group, partitions, assignor) as hold:
+        with ExitStack() as member:
+            hold = member.enter_context(world.client.held(group, partitions, assignor))
             world.held.add(group)
+            member.callback(world.held.discard, group)
             try:
                 world.moment("after held")
                 yield hold
-            finally:
-                world.held.discard(group)
+            except Killed:
+                world.left_behind.append((world.seconds + SESSION_SECONDS, member.pop_all()))
+                raise
         world.moment("after release")
