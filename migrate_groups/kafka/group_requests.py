@@ -147,7 +147,9 @@ def commit_offsets(
     return _by_coordinator(of_coordinator)
 
 
-def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
+def delete_offsets(
+    partitions: Mapping[str, Collection[TopicPartition]],
+) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
     The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is deleted. The
@@ -156,22 +158,23 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
         for group in groups:
-            answers = await client.delete_offsets(group, [KafkaTopicPartition(*each) for each in partitions])
+            answers = await client.delete_offsets(group, [KafkaTopicPartition(*each) for each in partitions[group]])
             into.found[group] = {TopicPartition(*partition): error for partition, error in answers.items()}
 
     return ask
 
 
-async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, KafkaErrorClass]]) -> None:
-    """Delete groups, one after the other, and store the results in ``into.found``.
+def delete_groups() -> Ask[Mapping[str, KafkaErrorClass]]:
+    """Return a coroutine function that deletes groups.
 
-    The result of a group is ``{group: kafka-python's error class}``; ``NoError``: the group is deleted. The error of a
-    failed request is raised.
+    The answer for a group is ``{group: kafka-python's error class}``; ``NoError``: the group is deleted.
     """
-    for group in groups:
-        coordinator = await client.coordinator(group)
-        response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
-        into.found[group] = {each.group_id: kafka_errors.for_code(each.error_code) for each in response.results}
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+        for answer in (await client.send(DeleteGroupsRequest(groups_names=groups), node)).results:
+            into.found[answer.group_id] = {answer.group_id: kafka_errors.for_code(answer.error_code)}
+
+    return _by_coordinator(of_coordinator)
 
 
 def _by_coordinator(

@@ -44,14 +44,15 @@ class KafkaPythonWriter(KafkaPythonReader):
         return {probe: answers[probe][partition] for probe in probes}
 
     def delete_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Send OffsetDelete."""
-        return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Send one OffsetDelete for each group."""
+        return self._write(partitions, of_groups.delete_offsets(partitions))
 
-    def delete_group(self, group: str) -> WriteAnswer:
-        """Send DeleteGroups."""
-        return self._write({group: [group]}, of_groups.delete_groups)[group][group]
+    def delete_groups(self, groups: Collection[str]) -> Mapping[str, WriteAnswer]:
+        """Send one DeleteGroups to each coordinator."""
+        answers = self._write({group: [group] for group in groups}, of_groups.delete_groups())
+        return {group: answers[group][group] for group in groups}
 
     @contextmanager
     def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:

@@ -61,8 +61,7 @@ class Barrier:
 
     def remove(self, writer: GroupWriter, events: Events) -> None:
         """Delete the probe groups, after `pass_through` has passed. If one is left, tell the user."""
-        for probe in self.probes.groups if self.probes else ():
-            answer = writer.delete_group(probe)
+        for probe, answer in writer.delete_groups(self.probes.groups if self.probes else ()).items():
             if answer.answer is not Answer.WRITTEN and answer.error != "GROUP_ID_NOT_FOUND":
                 delete = shell_command("delete-group", [probe])
                 events.said(f"group {probe} may be left ({answer.error}), which does no harm: migrate-groups {delete}")

@@ -128,7 +128,7 @@ def _delete(writer: GroupWriter, group: str) -> None:
     Raises `Refused` if the coordinator refuses; `PartlyApplied` if the group still exists or can't be described
     afterwards.
     """
-    answer = writer.delete_group(group)
+    answer = writer.delete_groups([group])[group]
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":
         raise Refused(f"group {group!r} was not deleted: {answer.error}; stop its members, and try again")
     try:

@@ -162,15 +162,15 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def delete_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete the group's committed offsets of these partitions (KIP-496); return the answer for each partition."""
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Delete committed offsets of several groups (KIP-496); return the answers by group and partition."""
         ...
 
-    def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with all its committed offsets, and return the answer.
+    def delete_groups(self, groups: Collection[str]) -> Mapping[str, WriteAnswer]:
+        """Delete groups with all their committed offsets, and return the answer for each group.
 
-        The coordinator refuses if the group has members.
+        A coordinator refuses if the group has members.
         """
         ...
 

@@ -102,10 +102,9 @@ def _send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mappin
     }
     if all(wanted.values()):
         return writer.alter_offsets(wanted)
-    return {
-        group: writer.delete_offsets(group, [change.topic_partition for change in of_group])
-        for group, of_group in by_group(changes).items()
-    }
+    return writer.delete_offsets(
+        {group: [change.topic_partition for change in of_group] for group, of_group in by_group(changes).items()}
+    )
 
 
 def _still_to_undo(reader: OffsetsReader, changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:

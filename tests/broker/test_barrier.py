@@ -229,7 +229,7 @@ def test_a_coordinator_that_moves_around_the_barrier(waiting):
         wait_for_stop(self)
         move_coordinator(waiting.brokers, waiting.group)
 
-    def move_and_read(self) -> Prepared:
+    def move_and_read(self) -> Prepared | None:
         replicate_again(waiting.brokers, waiting.group)
         move_coordinator(waiting.brokers, waiting.group)
         return read(self)

@@ -250,7 +250,7 @@ def test_missing_committed_offset_is_refused_or_restored(world, writer):
     """
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
-    writer.delete_offsets(old, [partition])
+    writer.delete_offsets({old: [partition]})
     world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # otherwise the group would be deleted too
     plan = make_plan(writer, named, WriteOptions())
     assert (

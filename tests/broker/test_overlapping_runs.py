@@ -89,12 +89,10 @@ def test_a_chain_is_undone_in_the_opposite_order(groups):
 def test_delete_offsets_leaves_a_group_that_got_its_topic_back(groups):
     """After A → B, and B → A by another run, `delete-offsets` of the first run is refused, and A keeps its offset."""
     first = groups.migrate("a", "b")
-    groups.consume("b", 20)
-    groups.migrate("b", "a", "--on-existing", "forward")
-    groups.consume("a", 30)
+    groups.migrate("b", "a")
     error = groups.refused("delete-offsets", first, "--yes")
     assert f"handed over from {groups.names['b']!r} to {groups.names['a']!r} on 20" in error
-    assert groups.offset("a") == 30
+    assert groups.offset("a") == 10
 
 
 def test_two_runs_at_once(groups):
@@ -131,5 +129,5 @@ def test_claims_on_the_cluster(groups, bootstrap_servers):
     with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as cluster:
         found = read_all_committed(cluster, [journal])[journal][groups.partition]
     assert found is not None
-    (claim,) = decode(found.metadata)
+    (claim,) = decode(found.metadata) or ()
     assert (found.offset, claim.state, claim.groups) == (10, ClaimState.HANDED_OVER, (groups.names["b"],))

@@ -124,7 +124,7 @@ def write(writer, group: str, partition: TopicPartition) -> str:
 
 
 def delete(writer, group: str, partition: TopicPartition) -> str:
-    (answer,) = writer.delete_offsets(group, [partition]).values()
+    (answer,) = writer.delete_offsets({group: [partition]})[group].values()
     return answer.error or answer.answer
 
 
@@ -216,7 +216,7 @@ def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
     admin.allow("GROUP", group, "READ")
     with pytest.raises(NotAuthorized, match=f"lacks Delete on Group '{group}'"):
         what_would_go(client, [group], FakeClock())
-    assert client.delete_group(group).error == "GROUP_AUTHORIZATION_FAILED"
+    assert client.delete_groups([group])[group].error == "GROUP_AUTHORIZATION_FAILED"
 
 
 def test_short_retention_is_a_warning_and_unknown_retention_is_not_known(guarded):

@@ -377,7 +377,8 @@ def test_a_probe_is_committed_and_its_group_deleted(world):
         assert committed is not None
         assert committed.offset == 0
         assert describe_group(world.writer, probe).stopped
-        assert world.writer.delete_group(probe).answer is Answer.WRITTEN
+    deleted = world.writer.delete_groups(probes)
+    assert {probe: answer.answer for probe, answer in deleted.items()} == dict.fromkeys(probes, Answer.WRITTEN)
     refused = world.writer.commit_probes(probes[:1], TopicPartition("no-such-topic", 0))[probes[0]]
     assert (refused.answer, refused.error) == (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -413,7 +414,7 @@ def test_delete_offsets(world):
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.writer.alter_offsets({group: {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)}})
-    (answer,) = world.writer.delete_offsets(group, [first]).values()
+    (answer,) = world.writer.delete_offsets({group: [first]})[group].values()
     assert answer.answer is Answer.WRITTEN
     left = read_committed(world.writer, {group: [first, second]})[group]
     assert {partition: each and each.offset for partition, each in left.items()} == {first: None, second: 2}
@@ -424,7 +425,7 @@ def test_delete_offsets_of_a_subscribed_topic_is_refused(world, protocol):
     """If a member subscribes to a topic, the deletion of the group's offsets of this topic is refused."""
     topic, group = world.create_topic(), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
-    (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()
+    (answer,) = world.writer.delete_offsets({group: [TopicPartition(topic, 0)]})[group].values()
     assert (answer.answer, answer.error) == (Answer.REFUSED, "GROUP_SUBSCRIBED_TO_TOPIC")
     world.leave(joined)
 

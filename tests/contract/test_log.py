@@ -163,11 +163,11 @@ def test_a_group_without_members_is_deleted(world):
     topic, group, other = world.create_topic(), world.name("group"), world.name("group")
     for each in (group, other):
         world.writer.alter_offsets({each: {TopicPartition(topic, 0): CommittedOffset(offset=1)}})
-    assert world.writer.delete_group(group).answer is Answer.WRITTEN
+    assert world.writer.delete_groups([group])[group].answer is Answer.WRITTEN
     assert not describe_group(world.writer, group).exists
     assert read_all_committed(world.writer, [group])[group] == {}
     assert {each.topic for each in read_all_committed(world.writer, [other])[other]} == {topic}
-    again = world.writer.delete_group(group)
+    again = world.writer.delete_groups([group])[group]
     assert (again.answer, again.error) == (Answer.REFUSED, "GROUP_ID_NOT_FOUND")
 
 
@@ -176,7 +176,7 @@ def test_a_group_with_a_member_is_not_deleted(world):
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 3)
     joined = world.join(group, topic)
-    refused = world.writer.delete_group(group)
+    refused = world.writer.delete_groups([group])[group]
     assert (refused.answer, refused.error) == (Answer.REFUSED, "NON_EMPTY_GROUP")
     assert {each.topic for each in read_all_committed(world.writer, [group])[group]} == {topic}
     world.leave(joined)

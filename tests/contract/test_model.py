@@ -46,7 +46,7 @@ class Side:
         return sorted((tp, str(answer.answer), answer.error) for tp, answer in answers.items())
 
     def delete(self, dice: random.Random) -> object:
-        answers = self.writer.delete_offsets(dice.choice(self.groups), [self.partition(dice)])
+        (answers,) = self.writer.delete_offsets({dice.choice(self.groups): [self.partition(dice)]}).values()
         return sorted((tp, str(answer.answer), answer.error) for tp, answer in answers.items())
 
     def migrate(self, dice: random.Random) -> object:

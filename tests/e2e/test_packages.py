@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -90,7 +89,7 @@ def test_the_wheel_has_the_package_and_nothing_else(packages):
 def test_the_metadata_of_the_wheel(packages):
     """The wheel's metadata has the name, the license, the dependencies and the command.
 
-    All its URLs point to the project's own repository.
+    It has no URL until the project has an address.
     """
     files = files_of(packages.wheel)
     [metadata] = [email.message_from_bytes(text) for name, text in files.items() if name.endswith("/METADATA")]
@@ -101,13 +100,7 @@ def test_the_metadata_of_the_wheel(packages):
     [commands] = [text.decode() for name, text in files.items() if name.endswith("/entry_points.txt")]
     assert commands == "[console_scripts]\nmigrate-groups = migrate_groups.cli.app:main\n"
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files)
-    [repository] = set(re.findall(r"uses: (\S+)@main", (ROOT / "docs" / "pull-requests.md").read_text()))
-    urls = [each.partition(", ")[2] for each in metadata.get_all("Project-URL", [])]
-    assert urls
-    for url in urls:
-        home, _, path = url.partition(f"/{repository}")
-        assert home == "https://github.com"
-        assert path in ("", "/issues") or (ROOT / path.split("/main/")[1]).exists()
+    assert metadata.get_all("Project-URL", []) == []
 
 
 def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):

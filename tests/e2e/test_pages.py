@@ -41,7 +41,6 @@ ELSEWHERE = {
     "scripts/test": "it runs this test",
     "pip install .": "tests/e2e/test_packages.py",
     "pipx install .": "tests/e2e/test_packages.py",
-    "uvx --from . migrate-groups --help": "tests/e2e/test_packages.py",
     "pip install '.[spark]'": "it downloads PySpark: tests/e2e/test_packages.py installs the package without it",
     "pip wheel --wheel-dir wheels .": "it downloads all dependencies",
     "pip install --no-index --find-links wheels migrate-groups": "it needs these",

@@ -377,8 +377,12 @@ class InMemoryCluster:
         return answers
 
     def delete_offsets(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        return {group: self.delete(group, of_group) for group, of_group in partitions.items()}
+
+    def delete(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, WriteAnswer]:
+        """Delete a group's committed offsets, as another client may at any time."""
         found = self._groups.get(group)
         if found is None:
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
@@ -391,6 +395,9 @@ class InMemoryCluster:
                 found.committed.pop(partition, None)
                 answers[partition] = _WRITTEN
         return answers
+
+    def delete_groups(self, groups: Collection[str]) -> Mapping[str, WriteAnswer]:
+        return {group: self.delete_group(group) for group in groups}
 
     def delete_group(self, group: str) -> WriteAnswer:
         found = self._groups.get(group)

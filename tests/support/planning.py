@@ -37,8 +37,11 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
             progress(*observed)
 
     steps = CutOver(Clusters(reader), shown, clock, wait=60, events=Watching())
-    steps.wait_for_stop()
-    return steps.read()
+    final = None
+    while final is None:
+        steps.wait_for_stop()
+        final = steps.read()
+    return final
 
 
 @contextmanager

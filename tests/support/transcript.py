@@ -96,7 +96,7 @@ class World:
 
     def expire(self, group: str, partition: str) -> None:
         """Delete a committed offset."""
-        self._cluster.delete_offsets(group, [_partition(partition)])
+        self._cluster.delete(group, [_partition(partition)])
 
     def join(self, group: str, member: str, topics: str, protocol_type: str = "consumer") -> None:
         """Add a member that is subscribed to some topics, separated by commas."""

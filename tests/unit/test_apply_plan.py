@@ -163,7 +163,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
             "the plan is stale: 1 partition changed since it was made: new t-1 (target group: no offset → 7)",
         ),
         (lambda cluster: cluster.commit("old", FIRST, 8), "new t-0 (source group old: 3 → 8)"),
-        (lambda cluster: cluster.delete_offsets("old", [SECOND]), "new t-1 (source group old: 4 → no offset)"),
+        (lambda cluster: cluster.delete("old", [SECOND]), "new t-1 (source group old: 4 → no offset)"),
         (
             lambda cluster: cluster.delete_records("t", 0, 5),
             "new t-0 (3 is below the log start offset 5: 2 records deleted)",
@@ -228,7 +228,7 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
 def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
     """If a source commit expires after the review, a plan made with ``--vanished restore`` is still written in full."""
     shell(*SAVE, "--vanished", "restore")
-    shell.cluster.delete_offsets("old", [FIRST])
+    shell.cluster.delete("old", [FIRST])
     shell(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
 

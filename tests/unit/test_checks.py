@@ -290,7 +290,7 @@ def test_unchanged_offsets_expire_from_their_own_commit(cluster):
 def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(cluster):
     """With ``uncommitted=earliest``, a target offset that differs is refused, except with ``on_existing=overwrite``."""
     cluster.commit("new", TopicPartition("t", 1), 7)
-    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    cluster.delete("old", [TopicPartition("t", 1)])
     rows = [handed_over(0), handed_over(1, None)]
     found = checks(cluster, rows, uncommitted="earliest")
     assert "new t-1 is at 7, not 0" in found["existing offsets"].reason
@@ -301,7 +301,7 @@ def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(clus
 def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
     """With ``uncommitted=leave``, a partition in which only the target group has an offset is refused."""
     cluster.commit("new", TopicPartition("t", 1), 7)
-    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    cluster.delete("old", [TopicPartition("t", 1)])
     found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
     assert "new t-1 is at 7, and stays there" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
@@ -314,7 +314,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
     assert moved["not moved"].reason.startswith("1 committed offset moved since the snapshot: t-0 4 → 9 (+5);")
     cluster.commit("old", TopicPartition("t", 0), 4)
-    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    cluster.delete("old", [TopicPartition("t", 1)])
     gone = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
     assert gone["vanished"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")
     without = checks(cluster, [handed_over(1, None, group=group) for group in groups], uncommitted="leave")

@@ -269,7 +269,7 @@ def test_groups_that_cannot_be_compared(two):
     two.target.commit("biling", THERE, 0)
     with pytest.raises(GroupNotFound, match=r"did you mean billing\?"):
         two.compared("biling")
-    two.source.delete_offsets("billing", [HERE])
+    two.source.delete("billing", [HERE])
     with pytest.raises(Refused, match="group billing: no committed offset on the source"):
         two.compared("billing")
 

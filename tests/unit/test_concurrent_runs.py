@@ -179,7 +179,7 @@ def lost_at_the_deletion(made: Shared, group: str, then: Callable[[str], object]
     def before(request: str) -> None:
         if request == "delete_offsets":
             made.before = then
-            made.delete_offsets(group, [P1])
+            made.delete(group, [P1])
 
     made.before = before
 

@@ -27,6 +27,7 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
+from tests.support.connected import MIGRATE, SPEC, Connected
 from tests.support.cut_overs import (
     CAT,
     FRESH,
@@ -187,6 +188,41 @@ def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for(
     assert made.questions == 0
 
 
+class Rebalancing(InMemoryCluster):
+    """A cluster that describes a group as rebalancing in description number ``due`` of ``old``, and then as Stable."""
+
+    described, due = 0, 0
+
+    def describe_groups(self, groups):
+        found = super().describe_groups(groups)
+        self.described += "old" in found
+        if "old" in found and self.described == self.due:
+            found = {**found, "old": replace(self.description("old"), state="Assigning")}
+        return found
+
+
+def test_a_group_that_rebalances_at_any_moment_is_waited_for(tmp_path, monkeypatch):
+    """If a group that keeps topics rebalances at any moment before the write, ``migrate`` waits, and hands over.
+
+    While it rebalances, the group does not show who has the moved topics.
+    """
+    for due in range(1, 100):
+        (folder := tmp_path / str(due)).mkdir()
+        rebalancing = Rebalancing()
+        here = Connected(folder, monkeypatch, rebalancing)
+        here.cluster.create_topic("stays", 1)
+        here.cluster.commit("old", TopicPartition("stays", 0), 0)
+        here.cluster.join("old", member("a", TopicPartition("stays", 0)))
+        (folder / "split.toml").write_text(SPEC.replace("[options]", '[stay]\ntopics = ["stays"]\n[options]'))
+        rebalancing.due = due
+        code, _, err = here.outcome(*MIGRATE, "--wait", "60s")
+        assert code == 0, err
+        if rebalancing.described < due:
+            break
+    assert here.offset("new") == 5
+    assert 4 < due < 99
+
+
 @pytest.mark.parametrize("change", ["delete", "commit elsewhere"])
 def test_topics_that_change_during_the_wait_are_refused(change):
     """If the source group gains or loses a topic after the plan was shown, the write is refused and names the topic."""
@@ -209,7 +245,7 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
 
     def unsubscribe() -> None:
         made.join("big", member("a", CAT))
-        made.delete_offsets("big", [INV])
+        made.delete("big", [INV])
 
     migrate(made, spec("cat"), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), unsubscribe)
     assert committed_offset(made, "bill", INV) == 5
@@ -324,7 +360,7 @@ def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
     made = fully_committed()
     options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
     first = migrate(made, spec(), options)
-    made.delete_offsets("big", [INV, FRESH])
+    made.delete("big", [INV, FRESH])
     again = migrate(made, spec(), options, earlier=first)
     assert again.failed == ()
     assert committed_offset(made, "bill", INV) == 5

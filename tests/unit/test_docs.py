@@ -158,7 +158,7 @@ def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
     """
     of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     names = [row[0].strip() for row in of_hand_over]
-    assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.LIVE_SOURCE)
+    assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE)
     (of_move,) = tables_of_checks(ROOT / "docs" / "move-to-another-cluster.md")
     named_there = {row[0].strip() for row in of_move}
     checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))
@@ -183,6 +183,7 @@ def test_the_table_of_checks_of_the_ways_back_has_the_checks_of_the_registry():
     as_in_hand_over = {rule.name for rule in REGISTRY if {Scope.HAND_OVER, Scope.HAND_BACK} <= set(rule.scopes)}
     made |= {(name, Scope.HAND_BACK) for name in names_of(Scope.HAND_BACK) if name not in as_in_hand_over}
     made |= {("barrier", scope) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, *both)}
+    made |= {("journal", scope) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, Scope.DELETE_OF_RUN)}
     assert shown == made
 
 

@@ -28,6 +28,7 @@ from migrate_groups.files.runs import plan_json
 from migrate_groups.kafka.client import Unreachable
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
+from migrate_groups.model.offsets_topic import is_journal
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox import broker
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
@@ -168,7 +169,7 @@ def test_apply_group(cli):
     assert done.stdout == (cli.folder / "old.new.receipt.json").read_text()
     assert parsed(done.stdout)["entries"][0]["outcome"] == "confirmed"
     cli.cluster.join("old", MEMBER)
-    kind, message = error(cli, "apply", "--group", "old", "--to-group", "b", "--yes", code=3)
+    kind, message = error(cli, "apply", "--group", "old", "--to-group", "b", "--copy", "--yes", code=3)
     assert (kind, message.partition(":")[0]) == ("Refused", "stopped")
 
 
@@ -286,13 +287,16 @@ def test_a_refusal_is_a_document(cli, arguments, kind):
 
 
 def refusing(cli: Connected, monkeypatch) -> None:
-    """Make the brokers refuse all later writes."""
+    """Make the brokers refuse all later writes, but not the claims."""
+    claim = cli.cluster.alter
 
     def refuse(group, partitions):
+        if is_journal(group):
+            return claim(group, partitions)
         return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
 
     monkeypatch.setattr(cli.cluster, "alter", refuse)
-    monkeypatch.setattr(cli.cluster, "delete_offsets", refuse)
+    monkeypatch.setattr(cli.cluster, "delete", refuse)
 
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE, *((verb, RUN, "--yes") for verb in WAYS_BACK)])

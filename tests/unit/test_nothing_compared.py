@@ -101,10 +101,10 @@ def test_expired_offsets_are_not_compared_with_the_snapshot(cluster):
 
     If one is left, the check passes, and says how many it compared.
     """
-    cluster.delete_offsets("old", [FIRST])
+    cluster.delete("old", [FIRST])
     found = checks(cluster, BOTH, vanished="restore")["not moved"]
     assert (found.verdict, found.reason) == ("pass", "1 partition as in the snapshot, 1 no longer has an offset")
-    cluster.delete_offsets("old", [SECOND])
+    cluster.delete("old", [SECOND])
     found = checks(cluster, BOTH, vanished="restore")["not moved"]
     assert found.verdict == "not applicable"
 
@@ -185,7 +185,7 @@ def test_after_a_wrong_cluster_nothing_else_is_judged(cluster):
 def test_an_outdated_file_gets_one_advice(cluster):
     """If some offsets of a file have moved and others have expired, the only advice is to take a new snapshot."""
     cluster.commit("old", FIRST, 6)
-    cluster.delete_offsets("old", [SECOND])
+    cluster.delete("old", [SECOND])
     plan = plan_of(cluster, BOTH)
     (refusal,) = plan.refusals(at_the_write=True)
     assert refusal.name == "not moved"
@@ -195,7 +195,7 @@ def test_an_outdated_file_gets_one_advice(cluster):
 
 def test_an_outdated_file_of_a_running_group_gets_one_advice(cluster):
     """If the group still runs, an offset that expired is refused, with the advice of the offsets that moved."""
-    cluster.delete_offsets("old", [SECOND])
+    cluster.delete("old", [SECOND])
     cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     cluster.commit("old", FIRST, 6)
     found = checks(cluster, BOTH)

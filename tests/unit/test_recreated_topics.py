@@ -50,7 +50,7 @@ def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monke
     """
     cli.cluster.create_topic("kept", 1)
     cli.cluster.commit("old", KEPT, 0)
-    delete = cli.cluster.delete_offsets
+    delete = cli.cluster.delete
 
     def stop_in_between(group, partitions):
         if is_deleted:
@@ -58,7 +58,7 @@ def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", stop_in_between)
+        patched.setattr(cli.cluster, "delete", stop_in_between)
         cli(*DELETE, code=130)
     recreate(cli)
     cli.cluster.commit("old", SECOND, 3)
@@ -75,7 +75,7 @@ def test_a_resumed_deletion_without_offsets_of_the_new_topic_has_nothing_to_roll
     It ends with exit code 3, and says that the receipt has no deleted offset.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        patched.setattr(cli.cluster, "delete", interrupt)
         cli(*DELETE, code=130)
     recreate(cli)
     cli(*DELETE)
@@ -90,7 +90,7 @@ def test_a_deletion_that_is_resumed_without_the_topic_keeps_its_id(cli, monkeypa
     It ends with exit code 3, because the receipt keeps the id of the old topic.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        patched.setattr(cli.cluster, "delete", interrupt)
         cli(*DELETE, code=130)
     cli.cluster.delete_topic("t")
     cli(*DELETE)

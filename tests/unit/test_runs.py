@@ -141,7 +141,7 @@ def test_rerun_after_a_target_group_lost_an_offset(cli):
     (cli.folder / "split.toml").write_text(spec.replace("[options]", f"{second}[options]"))
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
-    cli.cluster.delete_offsets("second", [TopicPartition("u", 0)])
+    cli.cluster.delete("second", [TopicPartition("u", 0)])
     assert "no committed offset any more for second u-0, so it is not known how far" in cli.fails(*MIGRATE, code=3)
 
 
@@ -215,7 +215,7 @@ def test_rerun_does_not_write_a_deleted_target_group_again(cli):
 def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, monkeypatch):
     """If a consumer of the new group commits during `rollback`, its offset is not deleted, and the exit code is 4."""
     cli(*MIGRATE)
-    cli.cluster.delete_offsets("old", [PARTITION])
+    cli.cluster.delete("old", [PARTITION])
     alter = cli.cluster.alter
 
     def alter_and_commit(group, offsets):

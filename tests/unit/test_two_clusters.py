@@ -128,7 +128,7 @@ def test_offsets_of_the_source_that_expire_after_the_write(move):
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
-    move.source.delete_offsets("g", [HERE])
+    move.source.delete("g", [HERE])
     move.migrate()
     assert move.verdict("vanished")[0] is Verdict.WARN
     assert move.there() == {0: 30, 1: 10}

@@ -395,7 +395,7 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
     """
     made = cluster()
     receipt, _ = run(made)
-    made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
+    made.delete("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
     (entry,) = guard(made, receipt, 5, FakeClock()).failed
     assert (entry.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
     assert "lowered or deleted by another client" in entry.error

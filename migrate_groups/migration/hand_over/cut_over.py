@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +20,7 @@ from migrate_groups.migration.reading.take import ObservedGroup, Reading, Topics
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.topics import recreated_topics, topic_ids
+from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
@@ -52,6 +53,8 @@ class CutOver:
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
+        self._deadline: float | None = None
+        self._commits_pend = False
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
 
@@ -61,11 +64,16 @@ class CutOver:
         Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
         used; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
+        if self._deadline is None:
+            self._deadline = self._clock.monotonic() + self._wait
         with self._gone_is_restorable():
             self._prove_stopped()
 
-    def read(self) -> Prepared:
+    def read(self) -> Prepared | None:
         """Return the plan to write, made from the committed offsets of the stopped source group.
+
+        Returns None if there is time left to wait for the stop again: since `wait_for_stop` the group has begun a
+        rebalance, so that it does not show who has the topics, or a member has returned, or a transaction has begun.
 
         Raises `Refused` if a check forbids the write, if topics were added, removed or recreated since the plan was
         shown, or if the group no longer exists and its last known offsets may not be used; `ClusterUnavailable`,
@@ -74,6 +82,8 @@ class CutOver:
         shown = self._shown
         with self._gone_is_restorable():
             reading = self._read()
+        if reading is None:
+            return None
         if not reading.observed.description.exists:
             self._last.refuse_unless_restorable(self._source, self._options)
         _refuse_recreated(reading, shown.reading)
@@ -114,35 +124,44 @@ class CutOver:
             self._last.refuse_unless_restorable(self._source, self._options)
             raise
 
-    def _read(self) -> Reading:
-        read = partial(
-            read_group,
-            *(self._reader, self._source, self._clock),
-            # To save time: an end read before the stop is used again if the committed offset does not exceed it.
-            ends=self._shown.reading.ends,
-            may_be_gone=self._may_be_gone,
-        )
+    def _read(self) -> Reading | None:
+        has_time = self._deadline is not None and self._clock.monotonic() < self._deadline
         try:
-            return read(topics=self._topics)
+            reading = read_group(
+                *(self._reader, self._source, self._clock),
+                # To save time: an end read before the stop is used again if the committed offset does not exceed it.
+                ends=self._shown.reading.ends,
+                may_be_gone=self._may_be_gone,
+                topics=self._topics,
+            )
         except PendingCommits:
-            self._prove_stopped(offsets=True)
-            return read(topics=self._topics)
+            self._commits_pend = True
+            if has_time:
+                return None
+            raise
+        group = reading.observed.description
+        # Without time left, the check of the plan names the members.
+        return None if has_time and group.exists and running(group, self._moved) else reading
+
+    @property
+    def _moved(self) -> Set[str] | None:
+        """The topics that the source group hands over; None if it hands over all of them."""
+        return self._shown.plan.source_topics if self._shown.spec.stay else None
 
     @property
     def _topics(self) -> TopicsToRead:
         return TopicsToRead(also=frozenset(self._seen), stay=self._shown.spec.stay)
 
-    def _prove_stopped(self, *, offsets: bool = False) -> None:
+    def _prove_stopped(self) -> None:
         how = Wait(
             wait=self._wait,
             settle=self._options.settle,
-            offsets=offsets,
+            offsets=self._commits_pend,
             may_be_gone=self._may_be_gone,
             progress=self._look_on,
             said=self._events.said,
         )
-        moved = sorted(self._shown.plan.source_topics) if self._shown.spec.stay else ()
-        prove_stopped(self._reader, [self._source], self._clock, how, topics=moved)
+        prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._moved or ()))
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
         if (look := looks.get(self._source)) is not None:

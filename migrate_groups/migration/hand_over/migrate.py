@@ -127,30 +127,35 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             events=events,
             keep_baseline=run.keep_baseline,
         )
-        steps.wait_for_stop()
-        source = shown.reading.observed
-        holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
-        with holding if wanted.hold else nullcontext() as held:
-            with (
-                after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
-                after_barrier(writer, shown.barrier, events) as passed,
-            ):
-                # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
-                checkpoints = take_stop_checkpoints(readers, clock, events)
-                final = steps.read().judged_by((*passed_at_source, *passed, *journal.checks))
-                refuse_other_run(file, final.plan)
-                resumed = shown.receipt.hand_over_to_resume
-                run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
-                execution = write_plan(clients, final.plan, file, clock, events, journal)
-            until_written.close()
-            keep(clusters, wanted, final, execution, file, clock, events)
-            execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
-            repeated = _delivered_again(wanted.mirror, execution)
-            if repeated:
-                execution = execution.remarked(repeated)
-                file.record(execution)
-        if held is not None:
-            execution = watch_after_hold(writer, held, execution, file, clock, events)
+        final = None
+        while final is None:
+            steps.wait_for_stop()
+            source = shown.reading.observed
+            holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
+            with holding if wanted.hold else nullcontext() as held:
+                with (
+                    after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
+                    after_barrier(writer, shown.barrier, events) as passed,
+                ):
+                    # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
+                    checkpoints = take_stop_checkpoints(readers, clock, events)
+                    final = steps.read()
+                    if final is None:
+                        continue
+                    final = final.judged_by((*passed_at_source, *passed, *journal.checks))
+                    refuse_other_run(file, final.plan)
+                    resumed = shown.receipt.hand_over_to_resume
+                    run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
+                    execution = write_plan(clients, final.plan, file, clock, events, journal)
+                until_written.close()
+                keep(clusters, wanted, final, execution, file, clock, events)
+                execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
+                repeated = _delivered_again(wanted.mirror, execution)
+                if repeated:
+                    execution = execution.remarked(repeated)
+                    file.record(execution)
+            if held is not None:
+                execution = watch_after_hold(writer, held, execution, file, clock, events)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 

@@ -66,7 +66,7 @@ class Expire(Event):
         if running and self.partition in running.positions:
             return
         if world.committed_offset(self.group, self.partition) is not None:
-            world.cluster.delete_offsets(self.group, [self.partition])
+            world.cluster.delete(self.group, [self.partition])
             world.gone[self.group, self.partition] = (world.moments, self.how)
         if not world.cluster.offsets(self.group) and not world.has_members(self.group):
             world.cluster.delete_group(self.group)

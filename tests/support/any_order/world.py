@@ -32,7 +32,7 @@ SESSION_SECONDS = 10.0  # the session timeout of the members with which the tool
 Offsets = dict[tuple[str, TopicPartition], int]
 Refused = tuple[TopicPartition, bool]  # the second value: in a journal of the tool, and not in another group
 _REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
-WRITES = ("alter_offsets", "delete_offsets", "delete_group")
+WRITES = ("alter_offsets", "delete_offsets", "delete_groups")
 
 
 class Killed(BaseException):

@@ -165,7 +165,7 @@ def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
     moved.target.commit("g", THERE, 29)
     with pytest.raises(Refused, match=r"taken over: g eu\.orders-0: no committed offset, or a lower one"):
         moved.delete()
-    moved.target.delete_offsets("g", [THERE, OTHER_THERE])
+    moved.target.delete("g", [THERE, OTHER_THERE])
     with pytest.raises(Refused, match=r"g eu\.orders-0, g eu\.orders-1: no committed offset"):
         moved.delete()
     assert moved.here() == {0: 30, 1: 10}
@@ -216,13 +216,13 @@ def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
 
     Until then a move and a rollback are refused, and the error says to run `delete-offsets` first.
     """
-    real = moved.source.delete_offsets
+    real = moved.source.delete
 
     def one_and_die(group, partitions):
         real(group, [HERE])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(moved.source, "delete_offsets", one_and_die)
+    monkeypatch.setattr(moved.source, "delete", one_and_die)
     with pytest.raises(KeyboardInterrupt):
         moved.delete()
     monkeypatch.undo()

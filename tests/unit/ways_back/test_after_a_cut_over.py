@@ -67,7 +67,7 @@ def test_hand_back_without_target_offsets_is_refused():
     """If the target groups have no committed offset on the moved topics, hand-back is refused."""
     made = fully_committed()
     receipt = migrate(made, spec("cat"), LEAVE)
-    made.delete_offsets("bill", [INV, FRESH])
+    made.delete("bill", [INV, FRESH])
     made.commit("bill", CAT, 1)
     with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
         plan_hand_back(made, Receipt((receipt,)), FakeClock())
@@ -94,7 +94,7 @@ def test_rollback_restores_commits_that_the_source_group_lost(lost):
     made.commit("big", INV, 5, metadata="where I was")
     before = made.offsets("big")
     receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", lost)
+    made.delete("big", lost)
     plan = plan_rollback(made, receipt)
     assert [(change.group, change.topic_partition) for change in plan.changes if change.source_group] == [
         ("big", partition) for partition in sorted(lost)
@@ -109,7 +109,7 @@ def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
     """If the source group lost offsets and has members, rollback is refused, and the error names the partitions."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", [INV])
+    made.delete("big", [INV])
     made.join("big", member("a", CAT))
     (refusal,) = plan_rollback(made, receipt).refusals(at_the_write=True)
     assert refusal.name == "source group"
@@ -123,7 +123,7 @@ def test_rollback_restores_the_target_only_after_the_source():
     made.commit("bill", INV, 9)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     receipt = Receipt((migrate(made, spec(), options),))
-    made.delete_offsets("big", [INV])
+    made.delete("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
     execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
@@ -139,7 +139,7 @@ def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", [INV])
+    made.delete("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
     execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
@@ -176,7 +176,7 @@ def test_an_expired_target_offset_refuses_both_ways_back(way_back):
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.commit("bill", INV, 9)
-    made.delete_offsets("bill", [INV])
+    made.delete("bill", [INV])
     try:
         complaint = " ".join(check.reason for check in way_back(made, receipt).refusals(at_the_write=True))
     except Refused as error:

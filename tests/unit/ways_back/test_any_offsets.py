@@ -218,7 +218,7 @@ def test_a_rollback_does_not_need_the_logs_of_offsets_that_it_only_warns_about(m
     monkeypatch.setattr(made, "log_ranges", lambda partitions: {})
     (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
     assert (found.verdict, "t-0, t-0: no leader" in found.reason) == (Verdict.NOT_KNOWN, True)
-    made.delete_offsets("old", [PARTITIONS[0]])
+    made.delete("old", [PARTITIONS[0]])
     (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
     assert (found.verdict, "t-0: no leader" in found.reason) == (Verdict.REFUSE, True)
     monkeypatch.setattr(made, "log_ranges", unavailable)

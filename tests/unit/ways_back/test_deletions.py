@@ -208,7 +208,7 @@ def test_the_question_is_about_a_deletion(cli, monkeypatch):
 @pytest.mark.parametrize("then", [DELETE, ROLLBACK])
 def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_deleted, then):
     """If a deletion was interrupted, whether its offsets were deleted or not, both a re-run and a rollback succeed."""
-    delete = cli.cluster.delete_offsets
+    delete = cli.cluster.delete
 
     def interrupted(*arguments):
         if is_deleted:
@@ -216,7 +216,7 @@ def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_
         interrupt()
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", interrupted)
+        patched.setattr(cli.cluster, "delete", interrupted)
         assert cli(*DELETE, code=130).stderr.endswith(
             f"{RECEIPT} lists what was written: run the same command again to resume\n"
         )
@@ -237,7 +237,7 @@ def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
     With a new receipt, their offsets can be deleted.
     """
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        patched.setattr(cli.cluster, "delete", interrupt)
         cli(*DELETE, code=130)
     other = ("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     assert "the deletion for topic t has not finished" in cli.fails(*other, code=2)
@@ -250,14 +250,14 @@ def test_a_partition_that_the_broker_refuses_is_deleted_by_a_rerun(cli, monkeypa
 
     A re-run deletes that partition's offset, and a rollback restores the offsets of both runs.
     """
-    delete = cli.cluster.delete_offsets
+    delete = cli.cluster.delete
 
     def refuse_one(group, partitions):
         answers = delete(group, [each for each in partitions if each != OTHER])
         return {**answers, OTHER: WriteAnswer(answer=Answer.REFUSED, error="GROUP_SUBSCRIBED_TO_TOPIC")}
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", refuse_one)
+        patched.setattr(cli.cluster, "delete", refuse_one)
         done = cli(*DELETE, code=4)
     assert "GROUP_SUBSCRIBED_TO_TOPIC" in done.stdout
     assert "run the same command again" in done.stderr
@@ -393,7 +393,7 @@ def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
 
     No rollback replaces the committed offset.
     """
-    delete = cli.cluster.delete_offsets
+    delete = cli.cluster.delete
 
     def delete_and_commit(group, partitions):
         answers = delete(group, partitions)
@@ -401,7 +401,7 @@ def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
         return answers
 
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete_offsets", delete_and_commit)
+        patched.setattr(cli.cluster, "delete", delete_and_commit)
         assert "read back as 9, which another client committed" in cli(*DELETE, code=4).stdout
     assert "committed since" in cli.fails(*ROLLBACK, code=3)
     assert committed(cli) == {OTHER: 9, KEPT: 2}
@@ -409,14 +409,14 @@ def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
 
 def test_a_member_that_joins_during_the_deletion_is_exit_4(cli, monkeypatch):
     """If a member joins during the deletion, the exit code is 4, and the error says that the group runs again."""
-    delete = cli.cluster.delete_offsets
+    delete = cli.cluster.delete
 
     def delete_and_join(*arguments):
         answers = delete(*arguments)
         cli.cluster.join("old", member("t"))
         return answers
 
-    monkeypatch.setattr(cli.cluster, "delete_offsets", delete_and_join)
+    monkeypatch.setattr(cli.cluster, "delete", delete_and_join)
     assert "the group runs again; look at its offsets with describe" in cli.fails(*DELETE, code=4)
 
 

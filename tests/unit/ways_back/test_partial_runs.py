@@ -68,7 +68,7 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
     Otherwise consumers would apply auto.offset.reset there.
     """
     receipt = handed_over(cluster)
-    cluster.delete_offsets("old", [FIRST])
+    cluster.delete("old", [FIRST])
     cluster.delete_records("t", 0, start)
     if end < 10:
         cluster.elect("t", 0, end)
@@ -169,7 +169,7 @@ def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
     receipt = handed_over(cluster)
     begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
     one, other = begun.changes
-    cluster.delete_offsets("new", [FIRST])
+    cluster.delete("new", [FIRST])
     half = receipt.with_execution(replace(begun, changes=(structs.replace(one, outcome=Outcome.CONFIRMED), other)))
     again = half.begun(Verb.ROLLBACK, plan_rollback(cluster, half), NOW)
     assert [(entry.topic_partition, entry.outcome) for entry in again.changes] == [

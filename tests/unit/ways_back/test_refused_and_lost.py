@@ -68,7 +68,7 @@ def test_a_second_rollback_sets_the_offset_that_the_first_could_not(cli):
     """
     cli.cluster.commit("new", PARTITION, 5)
     cli(*MIGRATE)
-    cli.cluster.delete_offsets("old", [PARTITION])
+    cli.cluster.delete("old", [PARTITION])
     cli.refused = {"old"}
     cli.fails("rollback", RUN, "--yes", code=4)
     assert 0 not in cli.offsets("old")
@@ -81,7 +81,7 @@ def test_an_interrupted_rollback_sets_the_lost_offset_when_it_is_run_again(cli, 
     """If `rollback` is interrupted before its first request, a second `rollback` restores all lost offsets."""
     cli.cluster.commit("new", PARTITION, 5)
     cli(*MIGRATE)
-    cli.cluster.delete_offsets("old", [PARTITION, SECOND])
+    cli.cluster.delete("old", [PARTITION, SECOND])
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -98,7 +98,7 @@ def test_rollback_sets_the_lost_offset_of_a_refused_partition(cli):
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
-    cli.cluster.delete_offsets("old", [SECOND])
+    cli.cluster.delete("old", [SECOND])
     cli("rollback", RUN, "--yes")
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {})
 
@@ -149,7 +149,7 @@ def test_hand_back_refuses_what_became_of_refused_partitions(cli, consumed):
         cli.cluster.commit("new", SECOND, 40)
         said = "not handed over: of partitions that were refused in the hand-over, new t-1 at 40, old at 5: the new"
     if consumed != "committed":
-        cli.cluster.delete_offsets("old", [SECOND])
+        cli.cluster.delete("old", [SECOND])
         said = said.replace("old at 5", "old at no offset")
     before = cli.offsets("old")
     assert said in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
@@ -229,7 +229,7 @@ def test_rollback_sets_the_offset_of_the_last_hand_over(cli):
     retarget(cli, "new")
     cli(*MIGRATE)
     assert "the source group has its committed offsets" in cli("rollback", RUN, "--dry-run").stdout
-    cli.cluster.delete_offsets("old", [PARTITION])
+    cli.cluster.delete("old", [PARTITION])
     cli("rollback", RUN, "--yes")
     assert cli.offsets("old") == {0: 9, 1: 5}
 
@@ -292,7 +292,7 @@ def test_a_resumed_rollback_counts_added_partitions(cli, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "alter_offsets", interrupt)
-        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        patched.setattr(cli.cluster, "delete", interrupt)
         cli("rollback", RUN, "--yes", code=130)
     cli.cluster.add_partitions("t", 3)
     cli.cluster.produce("t", 2, 20)
@@ -380,6 +380,6 @@ def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
 def test_rollback_sets_a_lost_offset_that_was_refused_after_a_rollback(cli):
     """If a partition was rolled back and its next hand-over refused, `rollback` still restores its lost old offset."""
     refuse_after_rollback(cli)
-    cli.cluster.delete_offsets("old", [SECOND])
+    cli.cluster.delete("old", [SECOND])
     cli("rollback", RUN, "--yes")
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {})
