@@ -53,8 +53,8 @@ def judge_deletion(world: World, run: Run, ended: Ended, verb: Verb) -> None:
     This is so even if the hand-over was killed before it said so. But the offsets of a group that another run told to
     start must stay.
     """
-    if ended.code and not verb.wrote:
-        return
+    if ended.code and (not verb.wrote or run.source in world.applications):
+        return  # the operator sees that nothing was deleted, or that the source group still consumes
     for topic, target in run.to.items():
         told = _told(world, TopicPartition(topic, 0))
         if told and told.run != ended.step.of and told.group == world.owner[topic] == run.source:

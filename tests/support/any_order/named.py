@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
-from tests.support.any_order.runs import Command, Setting, Step
+from tests.support.any_order.events import At, Copy, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
+from tests.support.any_order.runs import AtOnce, Command, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 # Target group ``a`` has committed offsets from an earlier trial.
@@ -84,7 +84,49 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="apply"),
         ],
     ),
+    # Four stories of runs that overlap.
+    "a topic that one run has handed over is not handed over by another": (
+        Setting(),
+        [Command("hand-over", starts=True), Pass(5), Command("hand-over", of="apply")],
+    ),
+    "a topic that two runs hand over at once is handed over by one of them": (
+        Setting(),
+        [AtOnce(Command("hand-over"), Command("hand-over", of="apply"), (30, 30))],
+    ),
+    "a run whose target group has handed the topics on is not handed back": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "b", "u": "b"})}),
+        [
+            Command("hand-over", of="one", starts=True),
+            Pass(5),
+            Command("hand-over", of="two", starts=True),
+            Command("hand-back", of="one"),
+        ],
+    ),
+    "delete-offsets leaves the source its offsets if another run has handed the topics back to it": (
+        Setting(
+            runs={"one": Run(), "two": Run(source="a", to={"t": "old", "u": "old"}, verb="apply")},
+            on_existing="overwrite",
+        ),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two"),
+            Command("delete-offsets", of="one"),
+        ],
+    ),
+    "a copy of a run directory does not undo what its original has undone": (
+        Setting(),
+        [
+            Command("hand-over"),
+            Copy("split"),
+            Command("hand-back"),
+            Command("hand-over", of="apply"),
+            Command("hand-back", of="copy/split"),
+        ],
+    ),
 }
 
-REVERTED = dict(enumerate(list(NAMED)[:4], 1))
+REVERTED = {
+    **dict(enumerate(list(NAMED)[:4], 1)),
+    5: "a topic that one run has handed over is not handed over by another",
+}
 """By key of `reverts.FIXES`, the name of the story that fails without this fix."""
