@@ -12,7 +12,7 @@ from hypothesis import settings as examples
 
 from tests.support.any_order.drawn import stories
 from tests.support.any_order.named import NAMED, REVERTED
-from tests.support.any_order.reverts import FIXES, reverted
+from tests.support.any_order.reverts import reverted
 from tests.support.any_order.story import Story
 
 
@@ -24,14 +24,14 @@ def test_named_story_skips_and_repeats_no_record(tmp_path, name):
     assert story.play(steps) == [], f"\n{story}"
 
 
-@pytest.mark.parametrize("fix", FIXES)
-def test_named_story_fails_without_its_fix(tmp_path, fix):
+@pytest.mark.parametrize("name", REVERTED)
+def test_named_story_fails_without_its_fix(tmp_path, name):
     """If the fix of a defect is undone, the story that once showed this defect fails.
 
     This shows that stories can fail.
     """
-    setting, steps = NAMED[REVERTED[fix]]
-    with reverted(fix):
+    setting, steps = NAMED[name]
+    with reverted(REVERTED[name]):
         assert Story(setting, tmp_path).play(steps) != []
 
 

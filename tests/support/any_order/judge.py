@@ -128,7 +128,7 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
                 watched=until,
                 last_read={each: last_read.get((group, each), verb.first) for each in partitions},
                 uncovered=frozenset(partitions - verb.covered)
-                | (_not_handed_over(world, verb) if back else frozenset()),
+                | (_not_handed_over(world, run, topic) if back else frozenset()),
             )
         )
         for partition in partitions:
@@ -164,7 +164,12 @@ def _allow_options(world: World, setting: Setting, run: Run, name: str, partitio
         world.ledger.may_do_both(partition, f"uncommitted = {setting.uncommitted}")
 
 
-def _not_handed_over(world: World, verb: Verb) -> frozenset[TopicPartition]:
+def _not_handed_over(world: World, run: Run, topic: str) -> frozenset[TopicPartition]:
     """Return the partitions that the last hand-over left out, because no group had a committed offset for them."""
-    undone = [each for each in world.verdicts if each.verb in ("migrate", "apply") and each.group in verb.groups]
+    groups = (run.source, run.to[topic])
+    undone = [
+        each
+        for each in world.verdicts
+        if each.verb in ("migrate", "apply") and each.group in groups and topic in {at.topic for at in each.partitions}
+    ]
     return undone[-1].uncovered if undone else frozenset()
