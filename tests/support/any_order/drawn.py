@@ -103,7 +103,7 @@ def _runs(draw) -> dict[str, Run]:
     """Draw two runs. The second one goes on from a target group of the first one, or from the same source group."""
     one = draw(st.builds(Run, to=_SPLITS) | st.builds(Run, verb=st.just("apply")))
     verb = draw(st.sampled_from(["migrate", "migrate", "migrate", "apply"]))
-    source = draw(st.sampled_from([*one.targets, "old"]))
+    source = draw(st.sampled_from([*one.targets, one.targets[0], "old"]))
     others = [group for group in ("b", "c", "old", "a") if group != source]
     to = draw(st.fixed_dictionaries(dict.fromkeys("tu", st.sampled_from(others))))
     if verb == "apply":
@@ -151,8 +151,8 @@ def stories(draw) -> tuple[Setting, list[Step]]:
         steps += [draw(_hand_over("one"))]
     if draw(st.booleans()):
         steps += [draw(_step)]
-    if setting.runs["two"].source == "old" and draw(st.sampled_from([True, True, False])):
-        steps += [draw(_commands(["rollback", "hand-back"], st.just("one")))]
+    if setting.runs["two"].source == "old" and draw(st.sampled_from([True, True, True, False])):
+        steps += [draw(_commands(["hand-back", "rollback", "hand-back"], st.just("one")))]
         if draw(st.booleans()):
             split = draw(st.sampled_from([_BOTH, {"t": "a"}, {"t": "b", "u": "a"}, {"t": "b", "u": "b"}]))
             steps += [Edit("one", tuple(split.items())), draw(_hand_over("one"))]
