@@ -118,6 +118,9 @@ def write_plan(
         file.record(latest)
         events.writing(file.told_by)
 
+    def record_open(latest: Execution) -> None:
+        record(journal.not_released(latest))
+
     def sent() -> tuple[int, int]:
         return len(execution.changes) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.changes)
 
@@ -130,12 +133,10 @@ def write_plan(
         record(execution)
         execution = _without_unclaimed(execution, journal.claim(clock.now()))
         execution = write(
-            clients.writer, second, execution, lambda latest: record(not_yet_known(latest, others)), elsewhere
+            clients.writer, second, execution, lambda latest: record_open(not_yet_known(latest, others)), elsewhere
         )
-        execution = put_back(clients, execution, others, record)
-        if remark := journal.settle(file.receipt.with_execution(execution), clock.now()):
-            execution = execution.remarked(remark)
-            record(execution)
+        execution = put_back(clients, execution, others, record_open)
+        record(journal.settled(execution, file.receipt, clock.now()))
     if execution.is_whole:
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     return execution

@@ -14,14 +14,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
+from migrate_groups.errors import NotAuthorized, Refused
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.migration.reading.claims import GRANT, journals_not_granted, read_claims
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.offsets_topic import OWN_GROUPS, journal_group
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning import claims as of_partition
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
@@ -29,13 +29,11 @@ from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.claims import Claims, ClaimState
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Step, Verb
 from migrate_groups.text import some
-
-_GRANT = f"grant Read on groups with the prefix {OWN_GROUPS!r}"
-_LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
 
 Place = tuple[str, TopicPartition]
 """A group and a partition: the key of claims."""
@@ -91,11 +89,37 @@ class Journal:
         failed = self._commit(first)
         return {**failed, **self._commit({place: each for place, each in second.items() if place[1] not in failed})}
 
-    def settle(self, receipt: Receipt, now: datetime) -> str:
-        """Record in the journals what came of the write; return why this failed, as a message, or an empty text.
+    def not_released(self, execution: Execution) -> Execution:
+        """Return the record of a way back as it must be saved before `settled`: its claims are not released yet.
 
-        A claim whose outcome is not known stays.
+        A killed process must not leave it as done, because then the same command would not release them.
         """
+        if self.writer is None or self.facts.verb not in _RELEASES:
+            return execution
+        reason = "the claim in the journal is not released yet"
+        return execution.updated(change.unknown(reason) for change in execution.changes if change.settled)
+
+    def settled(self, execution: Execution, receipt: Receipt, now: datetime) -> Execution:
+        """Record in the journals what came of the write, and return the record of the write.
+
+        A claim whose outcome is not known stays. If a claim can't be released, the outcome of a way back is unknown.
+        """
+        failed = self._commit(self._after(receipt.with_execution(execution), now))
+        if not failed:
+            return execution
+        if self.facts.verb in _RELEASES:
+            return execution.updated(
+                change.unknown(failed[change.topic_partition])
+                for change in execution.changes
+                if change.topic_partition in failed and change.settled
+            )
+        return execution.remarked(
+            f"the claims on {some([*map(str, failed)])} are not up to date ({next(iter(failed.values()))}), so other "
+            "runs may be refused: run the same command again"
+        )
+
+    def _after(self, receipt: Receipt, now: datetime) -> dict[Place, Claims]:
+        """Return the claims that change with the write. receipt: the record of the run with this write."""
         new: dict[Place, Claims] = {}
         run, states = self.facts.run, receipt.partition_states
         for order, targets in self.facts.handed.items():
@@ -107,14 +131,7 @@ class Journal:
                     new[target, partition] = after(claims, run, source, now)
             if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
                 new[source, partition] = of_partition.returned(self._of((source, partition)), run, targets, now)
-        changed = {place: claims for place, claims in new.items() if claims and claims != self._of(place)}
-        failed = self._commit(changed)
-        if not failed:
-            return ""
-        return (
-            f"the claims on {some([*map(str, failed)])} are not up to date ({next(iter(failed.values()))}), so other "
-            "runs may be refused: run the same command again"
-        )
+        return {place: claims for place, claims in new.items() if claims and claims != self._of(place)}
 
     def _of(self, place: Place) -> Claims:
         return self.facts.of(*place)
@@ -161,6 +178,7 @@ def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
     return of_partition.handed_over(before, run, [source], now)
 
 
+_RELEASES = (Verb.ROLLBACK, Verb.HAND_BACK)
 # What becomes of a target group's claims, by the verb and the state of the partition after it.
 _AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
     (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
@@ -182,21 +200,7 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
     journal = _with_handed(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), plan, receipt)
     if journal.facts.is_copy or not journal.facts.groups:
         return journal
-    not_known = {
-        group: f"the name of group {group[:40]!r}… is too long for a journal"
-        for group in journal.facts.groups
-        if len(journal_group(group).encode(errors="replace")) > _LONGEST_NAME
-    }
-    resources = {
-        group: Resource(ResourceType.GROUP, journal_group(group))
-        for group in journal.facts.groups
-        if group not in not_known
-    }
-    permitted = reader.permissions([*resources.values()])
-    for group, resource in resources.items():
-        operations = permitted[resource]
-        if operations is not None and Operation.READ not in operations:
-            not_known[group] = f"{reader.principal} lacks Read on {resource}; {_GRANT}"
+    not_known = journals_not_granted(reader, journal.facts.groups)
     return _read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known)))
 
 
@@ -222,7 +226,7 @@ def locked(writer: GroupWriter, journal: Journal) -> Iterator[Journal]:
             try:
                 stack.enter_context(writer.held(journal_group(group), ()))
             except NotAuthorized as error:
-                not_known[group] = f"{error}; {_GRANT}"
+                not_known[group] = f"{error}; {GRANT}"
             except Refused as error:
                 raise Refused(
                     f"another run is at work on group {group!r}: wait until it ends ({error}); nothing was written"
@@ -239,27 +243,9 @@ def _refuse_claimed(journal: Journal) -> None:
 
 def _read(reader: GroupReader, journal: Journal) -> Journal:
     """Return the journal with the claims that are committed now."""
-    not_known = dict(journal.facts.not_known)
-    groups = {journal_group(group): group for group in journal.facts.groups if group not in not_known}
-    claims: dict[str, dict[TopicPartition, Claims]] = {}
-    offsets: dict[Place, int] = {}
-    for name, found in reader.committed(dict.fromkeys(groups), wait=False).items():
-        group = groups[name]
-        if isinstance(found, MigrateGroupsError):
-            if not isinstance(found, NotAuthorized):
-                raise found
-            not_known[group] = f"{found}; {_GRANT}"
-            continue
-        decoded = {place: of_partition.decode(each.metadata) for place, each in found.items() if each is not None}
-        if foreign := [place for place, each in decoded.items() if each is None]:
-            not_known[group] = (
-                f"group {name!r} has committed offsets that are no claims of this tool, such as {min(foreign)}: if no "
-                f"application uses this group, delete it"
-            )
-            continue
-        claims[group] = {place: each for place, each in decoded.items() if each is not None}
-        offsets |= {(group, place): each.offset for place, each in found.items() if each is not None}
-    facts = replace(journal.facts, claims=claims, not_known=not_known)
+    found = read_claims(reader, journal.facts.groups, journal.facts.not_known)
+    facts = replace(journal.facts, claims=found.claims, not_known=found.not_known)
+    offsets = {(group, place): offset for group, each in found.offsets.items() for place, offset in each.items()}
     return replace(journal, facts=facts, offsets={**offsets, **_starts(journal.handed)})
 
 

@@ -13,6 +13,8 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
+from migrate_groups.text import some
+
 _MOST_CLAIMS = 8
 """How many claims on a partition are kept, so that their text stays below ``offset.metadata.max.bytes`` (4,096)."""
 
@@ -48,6 +50,18 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 Claims = tuple[Claim, ...]
 """The claims on one partition in a group's journal, newest first. The older ones count again if a newer is undone."""
+
+
+def in_words(claim: Claim, group: str) -> str:
+    """Return what a run did with a partition of this group, as the end of a sentence that begins with the partition."""
+    others = some([*map(repr, claim.groups)])
+    what = {
+        ClaimState.HANDED_OVER: f"handed over from {group!r} to {others}",
+        ClaimState.ARRIVING: f"being handed over from {others} to {group!r}",
+        ClaimState.ARRIVED: f"handed over from {others} to {group!r}",
+        ClaimState.RETURNED: f"given back from {others} to {group!r}",
+    }[claim.state]
+    return f"{what} on {claim.at:%Y-%m-%d %H:%M} UTC, by run {claim.run}"
 
 
 def encode(claims: Claims) -> str:

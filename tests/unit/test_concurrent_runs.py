@@ -21,7 +21,9 @@ from migrate_groups.migration.ways_back.delete_source_offsets import delete_sour
 from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
@@ -36,7 +38,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OPTIONS = WriteOptions(settle=0, guard=0, uncommitted="leave")
 REQUESTS = {
     *("describe_groups", "committed", "log_ranges"),
-    *("describe_topics", "permissions", "alter_offsets", "delete_offsets"),
+    *("describe_topics", "permissions", "alter_offsets", "delete_offsets", "held"),
 }
 
 
@@ -47,10 +49,16 @@ def at_random(seed: int) -> Iterator[bool]:
 
 
 class Shared(InMemoryCluster):
-    """A cluster that calls ``before`` right before each request. The group ``old`` has handed over to ``new``."""
+    """A cluster that calls ``before`` right before each request. The group ``old`` has handed over to ``new``.
 
-    def __init__(self) -> None:
+    has_journals: whether commands may claim partitions. Without it, only what they read of the groups protects these.
+    """
+
+    def __init__(self, *, has_journals: bool = False) -> None:
         super().__init__()
+        if not has_journals:
+            for group in ("old", "new"):
+                self.deny(Resource(ResourceType.GROUP, journal_group(group)), Operation.READ)
         self.before: Callable[[str], object] = lambda _: None
         self.turns: Turns | None = None
         self.create_topic("t", 2)
@@ -117,6 +125,31 @@ def test_rollback_and_delete_offsets_at_once(seeds):
             assert offsets == {"old": [None, None], "new": [5, 6]}, seed
         ends.add((succeeded(undone), succeeded(cleaned)))
     assert len(ends) > 2
+
+
+def test_with_journals_two_commands_at_once_act_one_after_the_other():
+    """If `rollback` and `delete-offsets` may claim partitions and run at once, the groups are as after one of them.
+
+    The second command is refused, or finds what the first one has done: `rollback` sets deleted offsets again.
+    """
+    ends = set()
+    for seed in range(60):
+        made, turns = Shared(has_journals=True), Turns(seed)
+        (undone, roll_back), (cleaned, delete) = made.command(Verb.ROLLBACK), made.command(Verb.DELETE_OFFSETS)
+        made.turns = turns
+        turns.run(roll_back, delete)
+        made.turns = None
+        done = succeeded(undone), succeeded(cleaned)
+        assert (
+            made.both()
+            == {
+                (True, False): {"old": [5, 6], "new": [None, None]},
+                (False, True): {"old": [None, None], "new": [5, 6]},
+                (True, True): {"old": [5, 6], "new": [None, None]},
+            }[done]
+        ), seed
+        ends.add(done)
+    assert len(ends) == 3
 
 
 class Killed(BaseException):

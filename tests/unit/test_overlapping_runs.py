@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.claims import ClaimState, decode
@@ -126,7 +127,7 @@ def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, comma
     shutil.copytree(cli.folder / RUN, cli.folder / "copy")
     cli("hand-back", RUN, "--yes")
     error = cli.fails(command, "copy", "--yes", code=3)
-    assert "by another copy of this run directory" in error
+    assert "by run run1 (another copy of this run directory): nothing is left to undo" in error
     assert cli.offset("old") == 5
 
 
@@ -180,6 +181,40 @@ def test_a_lost_lock_writes_nothing(cli, monkeypatch):
     done = cli(*MIGRATE, code=4)
     assert f"not claimed in group {journal_group('old')}: UNKNOWN_MEMBER_ID" in done.stdout + done.stderr
     assert cli.offset("new") is None
+
+
+def test_describe_shows_what_was_handed_over_and_list_hides_the_journals(cli):
+    """`describe` says what runs have handed over of a group; `list` shows no journal. A journal is no target."""
+    cli(*MIGRATE)
+    said = cli("describe", "old").stderr
+    assert "t-0 handed over from 'old' to 'new' on 20" in said
+    assert "UTC, by run run1" in said
+    assert "migrate-groups." not in cli("list").stdout
+    journal = journal_group("old")
+    assert cli("describe", journal).stdout
+    error = cli.fails("apply", "--group", "old", "--to-group", f"{journal}.x", *FAST, code=3)
+    assert "of this tool: choose another name" in error
+    cli("delete-group", journal, "--yes")
+    assert "handed over" not in cli("describe", "old").stderr
+
+
+def test_a_way_back_is_done_only_when_its_claim_is_released(cli, monkeypatch):
+    """If the claim can't be released, the way back is not done (exit code 4); the same command again releases it."""
+    cli(*MIGRATE)
+    answers, name = cli.cluster.alter_offsets, journal_group("old")
+
+    def refuse_release(offsets):
+        if any('"returned"' in each.metadata for each in offsets.get(name, {}).values()):
+            return {name: dict.fromkeys(offsets[name], WriteAnswer(answer=Answer.UNKNOWN, error="timeout"))}
+        return answers(offsets)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse_release)
+        done = cli("rollback", RUN, "--yes", code=4)
+        assert "START" not in done.stderr
+    assert newest(cli, "old")[1] == ClaimState.HANDED_OVER
+    assert "START THE OLD APPLICATIONS NOW" in cli("rollback", RUN, "--yes").stderr
+    assert newest(cli, "old")[1] == ClaimState.RETURNED
 
 
 def test_without_permission_the_plan_warns(cli):

@@ -22,7 +22,7 @@ def describe(
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
-    """Show the members, committed offsets and lag of groups.
+    """Show the members, committed offsets and lag of groups; of named ones also what was handed over.
 
     Example: migrate-groups describe big-group --bootstrap-server localhost:9092
     """
@@ -33,6 +33,7 @@ def describe(
     wanted = [] if all_groups else options.all_groups(groups, group)
     with connection.open_reader() as reader:
         from migrate_groups.migration.reading import groups as reading
+        from migrate_groups.migration.reading.claims import claims_in_words
         from migrate_groups.migration.reading.status import with_time_lags
         from migrate_groups.show import groups as views
 
@@ -44,5 +45,7 @@ def describe(
                 talk(f"warning: {remark}")
         if all_groups:
             warn_of_hidden_groups(reader)
+        elif claims := claims_in_words(reader, wanted):
+            talk(*claims)
         warn_of_hidden_topics(reader)
     show_as(output_format, views.descriptions(found))

@@ -31,6 +31,7 @@ from migrate_groups.migration.reading.status import (
     statuses,
 )
 from migrate_groups.model.groups import STATES, GroupDescription, GroupListing
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.selection import TopicPattern
@@ -47,7 +48,7 @@ def list_groups(
     topics: Collection[TopicPattern] = (),
     states: Collection[str] = (),
 ) -> tuple[GroupStatus, ...]:
-    """Return the groups that the client's principal may describe, sorted by name.
+    """Return the groups that the client's principal may describe, without those of this tool, sorted by name.
 
     names, states: only groups with one of these. topics: only groups with a committed offset, an assignment or a
     subscription for a matching topic, and groups whose topics are not known.
@@ -113,13 +114,13 @@ def _states(given: Collection[str]) -> frozenset[str]:
 
 
 def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListing]:
-    """Return the groups with these names, or all groups if ``names`` is empty.
+    """Return the groups with these names; if ``names`` is empty, all groups but those that this tool made for itself.
 
     Raises `GroupNotFound`; `NotAuthorized` if the client's principal may not describe a named group.
     """
     every = reader.list_groups()
     if not names:
-        return every
+        return [each for each in every if not each.group.startswith(OWN_GROUPS)]
     found = {each.group: each for each in every if each.group in names}
     for group in {*names} - found.keys():
         existing_group(reader, group)  # raises an error, also if the group is hidden

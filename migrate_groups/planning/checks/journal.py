@@ -10,11 +10,11 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Order
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.rule import Rule, Scope
-from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives
+from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives, in_words
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
-NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
+_NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,38 +94,27 @@ def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> 
 
 
 def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
-    if newest.state not in NOT_OWNED:
+    if newest.state not in _NOT_OWNED:
         return None
     if newest.state is ClaimState.ARRIVING:
-        return (
-            f"not handed over to {order[0]!r} for certain: run {newest.run} began it {_on(newest)}",
-            "run that command again first",
-        )
-    return (
-        f"handed over from {order[0]!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
-        f"go on from {_names(newest)}, undo that run first, or pass --copy if both groups are to "
-        "process the same records",
+        return _found(facts, order[0], newest), "its outcome is not known: run that command again first"
+    return _found(facts, order[0], newest), (
+        f"go on from {some([*map(repr, newest.groups)])}, undo that run first, or pass --copy if both groups are to "
+        "process the same records"
     )
 
 
 def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
-    if order in facts.begun and newest.state not in NOT_OWNED:
+    if order in facts.begun and newest.state not in _NOT_OWNED:
         return None
     return _claimed_since(facts, order, newest)
 
 
 def _claimed_since(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str]:
-    others = _names(newest)
-    what = {
-        ClaimState.HANDED_OVER: f"handed over from {order[0]!r} to {others}",
-        ClaimState.ARRIVING: f"being handed over from {others} to {order[0]!r}",
-        ClaimState.ARRIVED: f"handed over from {others} to {order[0]!r}",
-        ClaimState.RETURNED: f"given back to {order[0]!r}",
-    }[newest.state]
-    advice = (
-        "nothing is left to undo" if newest.state is ClaimState.RETURNED else "undo that run first, or go on from there"
+    is_undone = newest.state is ClaimState.RETURNED
+    return _found(facts, order[0], newest), (
+        "nothing is left to undo" if is_undone else "undo that run first, or go on from there"
     )
-    return f"{what} {_on(newest)}, by {_run(facts, newest)}", advice
 
 
 _COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str] | None]] = {
@@ -146,11 +135,7 @@ def _handed_on(
         claims = facts.of(target, partition)
         is_ours = gives(claims, [group]) and (group, *partition) in facts.begun
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
-            newest = claims[0]
-            yield (
-                f"handed over from {target!r} to {_names(newest)} {_on(newest)}, by {_run(facts, newest)}",
-                "undo that run first",
-            )
+            yield _found(facts, target, claims[0]), "undo that run first"
     yield from _not_arrived_yet(facts, partition, targets)
 
 
@@ -161,22 +146,13 @@ def _not_arrived_yet(
     for target in targets:
         claims = facts.of(target, partition)
         if claims and claims[0].state is ClaimState.ARRIVING and claims[0].run != facts.run:
-            yield (
-                f"being handed over to {target!r} by run {claims[0].run}, which began it {_on(claims[0])}",
-                "run that command again first",
-            )
+            yield _found(facts, target, claims[0]), "its outcome is not known: run that command again first"
 
 
-def _names(claim: Claim) -> str:
-    return some([*map(repr, claim.groups)])
-
-
-def _run(facts: JournalFacts, claim: Claim) -> str:
-    return "another copy of this run directory" if claim.run == facts.run else f"run {claim.run}"
-
-
-def _on(claim: Claim) -> str:
-    return f"on {claim.at:%Y-%m-%d %H:%M} UTC"
+def _found(facts: JournalFacts, group: str, claim: Claim) -> str:
+    """Return a claim in words."""
+    copy = " (another copy of this run directory)" if claim.run == facts.run else ""
+    return f"{in_words(claim, group)}{copy}"
 
 
 RULES = (Rule(name="journal", scopes=(Scope.JOURNAL,), judge=journal),)

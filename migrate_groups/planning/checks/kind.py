@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
@@ -16,9 +17,9 @@ _INTERNAL = ("-changelog", "-repartition")
 def kind(facts: HandOverFacts) -> Judgement:
     """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
-    The check refuses share groups, Connect sinks, groups that are not consumer groups, and Kafka Streams applications
-    with internal topics. With the option ``any_kind``, it refuses only share groups. It can't recognise Flink and
-    Spark, which start from their own checkpoints.
+    The check refuses groups of this tool, share groups, Connect sinks, groups that are not consumer groups, and Kafka
+    Streams applications with internal topics. With the option ``any_kind``, it refuses only the first two. It can't
+    recognise Flink and Spark, which start from their own checkpoints.
     """
     involved = {group for each in facts.wanted for group in (each.group, each.source_group) if group is not None}
     described = facts.survey.groups
@@ -26,6 +27,8 @@ def kind(facts: HandOverFacts) -> Judgement:
     groups = [described[group] for group in sorted(involved & described.keys())]
     if not groups:
         return Verdict.NOT_APPLICABLE, "no group to write to"
+    if own := sorted(group for group in involved if group.startswith(OWN_GROUPS)):
+        return Verdict.REFUSE, f"{named('group', own)} of this tool: choose another name, without {OWN_GROUPS!r}"
     share = [group.group for group in groups if group.group_type == "share"]
     if share:
         reason = f"{named('share group', share)} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"
