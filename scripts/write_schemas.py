@@ -22,11 +22,12 @@ from migrate_groups.show import (  # noqa: F401  each module declares documents
     audit,
     comparison,
     costs,
-    file_documents,
-    group_documents,
+    groups,
     history,
     moves,
+    offset_files,
     reconciliation,
+    short_results,
 )
 from migrate_groups.show.documents import Document, ErrorDocument
 

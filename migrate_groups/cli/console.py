@@ -31,15 +31,35 @@ def show(*lines: RenderableType | Result) -> None:
 
 
 def show_as(output_format: str, result: Result) -> None:
-    """Print the result of a command on stdout in the format of ``--format``."""
+    """Print the result of a command on stdout in the format of ``--format``.
+
+    CSV is only a table, so the rest of the result goes to stderr.
+    """
     if output_format == "json":
         print_document(result.document)
     elif output_format == "markdown":
         from migrate_groups.show import markdown
 
         print_bytes(markdown.draw(result).encode())
+    elif output_format == "csv":
+        from migrate_groups.show import csv
+        from migrate_groups.show.result import Result
+
+        print_bytes(csv.draw(result).encode())
+        if result.beside_main:
+            talk(Result(parts=result.beside_main))
     else:
         show(result)
+
+
+def show_written(output_format: str, result: Result) -> None:
+    """Print the result of a command that writes a file on stderr, because stdout may be the file.
+
+    With the output format ``json``, print its document on stdout.
+    """
+    if output_format == "json":
+        print_document(result.document)
+    talk(result)
 
 
 def confirm(question: str) -> bool:

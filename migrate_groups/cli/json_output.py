@@ -49,9 +49,9 @@ def kind_of(error: MigrateGroupsError) -> str:
 
 
 def check_stdout_is_free(output: Path, output_format: str) -> None:
-    """Raise `UsageError` if both the output file and the JSON document are to go to stdout."""
-    if str(output) == "-" and output_format == "json":
-        raise UsageError("-o - and --format json both write to stdout: name a file with -o")
+    """Raise `UsageError` if both the output file and the JSON document or CSV are to go to stdout."""
+    if str(output) == "-" and output_format != "table":
+        raise UsageError(f"-o - and --format {output_format} both write to stdout: name a file with -o")
 
 
 def _encoded(document: msgspec.Struct) -> bytes:

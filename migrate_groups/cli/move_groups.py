@@ -64,8 +64,8 @@ class WholeGroups:
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
         """Raise `UsageError` if no target cluster is named, or if an option can't be used to move several groups.
 
-        Such options are ``--format markdown``, ``--force``, an ``--approved`` that is not a folder, and a ``--run-dir``
-        that was used to migrate a split.
+        Such options are ``--format markdown`` and ``csv``, ``--force``, an ``--approved`` that is not a folder, and a
+        ``--run-dir`` that was used to migrate a split.
         """
         from migrate_groups.files.read import is_folder
 
@@ -74,8 +74,8 @@ class WholeGroups:
                 "the spec names whole groups, which go to another cluster: pass --to-bootstrap-server or "
                 "--to-command-config"
             )
-        if output_format == "markdown":
-            raise UsageError("--format markdown shows one plan, and each group has its own: pass table or json")
+        if output_format in ("markdown", "csv"):
+            raise UsageError(f"--format {output_format} shows one plan, and each group has its own: pass table or json")
         if force:
             raise UsageError("--force replaces a file: for whole groups name a new folder with --plan-out")
         if self.reviewed is not None and not is_folder(self.reviewed):

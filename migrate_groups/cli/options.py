@@ -41,6 +41,14 @@ Format = Annotated[
     Literal["table", "json"],
     typer.Option("--format", help="How the result is shown: as text, or as one JSON document on stdout."),
 ]
+TableFormat = Annotated[
+    Literal["table", "json", "csv"],
+    typer.Option(
+        "--format",
+        help="How the result is shown: as text, as one JSON document on stdout, or as CSV on stdout. The CSV has the "
+        "main table, and is no snapshot.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
 Settle = Annotated[
@@ -62,11 +70,6 @@ def one_group(option: list[str]) -> str:
     if len(groups) > 1:
         raise UsageError(f"--group takes one group, not several: {some(groups)}")
     return groups[0]
-
-
-def name_of(output: Path) -> str:
-    """Return the name of an output file for messages: its path, or ``stdout`` if it is ``-``."""
-    return "stdout" if str(output) == "-" else str(output)
 
 
 def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[str]:

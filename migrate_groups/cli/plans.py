@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from migrate_groups.snapshots.row import Row
 
 SAME_COMMAND = "the same command without --dry-run"
-PlanFormat = Literal["table", "markdown", "json"]
+PlanFormat = Literal["table", "markdown", "json", "csv"]
 FormatOption = Annotated[
     PlanFormat,
     typer.Option(
         "--format",
-        help="How the plan is shown. markdown is for the comment of a pull request. json prints one document on "
-        "stdout: the plan of a dry run, which apply takes as FILE, or the receipt of a write.",
+        help="How the plan is shown. markdown is for the comment of a pull request. csv has the plan's partitions. "
+        "json prints one document on stdout: the plan of a dry run, which apply takes as FILE, or the receipt of a "
+        "write.",
     ),
 ]
 PlanOut = Annotated[

@@ -6,19 +6,22 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress_display import shown_work
+from migrate_groups.snapshots.times import span_in_words
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from migrate_groups.migration.progress_callbacks import Progress
-    from migrate_groups.migration.watch import WatchProgress
+    from migrate_groups.migration.watch import TopicProgress, WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 
 _LINE_SECONDS = 10.0
+_MOST_TOPICS = 20
 
 
 @contextmanager
@@ -78,19 +81,48 @@ def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], N
         talk(f"fetched {bar.tasks[0].completed:.0f} jars")
 
 
+def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
+    """Return the progress of each topic that a group reads, then the total.
+
+    For a single topic, the total is left out. For more than 20 topics, only the total is returned.
+    """
+    if len(progress.topics) == 1:
+        return progress.topics
+    return (*(progress.topics if len(progress.topics) <= _MOST_TOPICS else ()), progress.total)
+
+
+def progress_line(topic: TopicProgress) -> str:
+    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
+    if not topic.left:
+        return f"{topic.topic}: {topic.records:,} done"
+    pace = _pace(topic)
+    return f"{topic.topic}: {topic.left:,} of {topic.records:,} left" + (f", {pace}" if pace else "")
+
+
 @contextmanager
 def _bars(group: str) -> Iterator[Callable[[WatchProgress], None]]:
     from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
 
-    from migrate_groups.show import replay
     from migrate_groups.show.terminal_text import cell
 
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[left]} left", justify="right"),
+        TextColumn("{task.fields[pace]}", justify="right"),
+    )
     tasks: dict[str, TaskID] = {}
     said: list[str] = []
-    with replay.bars(Console(file=sys.stderr, highlight=False)) as shown:
+    with Bars(*columns, console=Console(file=sys.stderr, highlight=False)) as shown:
 
         def tell(progress: WatchProgress) -> None:
-            replay.update(shown, tasks, progress)
+            for topic in progress_rows(progress):
+                if topic.topic not in tasks:
+                    tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")
+                done = max(0, topic.records - topic.left)
+                shown.update(tasks[topic.topic], completed=done, left=f"{topic.left:,}", pace=_pace(topic))
             remark = _remark(group, progress)
             if remark and said[-1:] != [remark]:
                 shown.console.print(cell(remark))
@@ -100,15 +132,13 @@ def _bars(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 
 
 def _lines(group: str) -> Callable[[WatchProgress], None]:
-    from migrate_groups.show import replay
-
     next_line: dict[str, float] = {}  # by topic, or by remark
 
     def tell(progress: WatchProgress) -> None:
-        for topic in replay.progress_rows(progress):
+        for topic in progress_rows(progress):
             due = next_line.get(topic.topic, 0.0)
             if progress.seconds >= due or (not topic.left and due < math.inf):
-                talk(f"{progress.seconds:4.0f} s  {replay.progress_line(topic)}")
+                talk(f"{progress.seconds:4.0f} s  {progress_line(topic)}")
                 next_line[topic.topic] = progress.seconds + _LINE_SECONDS if topic.left else math.inf
         remark = _remark(group, progress)
         if remark and progress.seconds >= next_line.get(remark, 0.0):
@@ -116,6 +146,16 @@ def _lines(group: str) -> Callable[[WatchProgress], None]:
             next_line[remark] = progress.seconds + _LINE_SECONDS
 
     return tell
+
+
+def _pace(topic: TopicProgress) -> str:
+    if not topic.left:
+        return "done"
+    if topic.rate is None:
+        return ""
+    if topic.seconds_left is None:
+        return "no progress"
+    return f"{topic.rate:,.0f}/s, {span_in_words(timedelta(seconds=round(topic.seconds_left)))} to go"
 
 
 def _remark(group: str, progress: WatchProgress) -> str:

@@ -12,12 +12,13 @@ from migrate_groups.cli.console import show_as, talk
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Reconciliation
 
-ReportFormat = Literal["table", "markdown", "json"]
+ReportFormat = Literal["table", "markdown", "json", "csv"]
 ReportFormatOption = Annotated[
     ReportFormat,
     typer.Option(
         "--format",
-        help="How the verdict is shown. markdown is for the comment of a pull request, json is one document on stdout.",
+        help="How the verdict is shown. markdown is for the comment of a pull request, json is one document on stdout. "
+        "csv has a row for each group and topic.",
     ),
 ]
 

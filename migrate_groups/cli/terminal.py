@@ -125,10 +125,10 @@ class Terminal:
 
         With the output format ``json``, the offsets are shown on stderr.
         """
-        from migrate_groups.show.offsets import lag_by_partition
+        from migrate_groups.show.short_results import committed
 
         for group, going in groups.items():
-            self._show_text(f"group {group}", lag_by_partition(list(going.rows())))
+            self._show_text(f"group {group}", committed(list(going.rows())))
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
         talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
@@ -207,7 +207,7 @@ class Terminal:
     def show_result(self, outcome: WriteResult) -> None:
         """Show the outcome of a write, and the path of the receipt that records the write.
 
-        With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
+        With another output format than ``table``, the outcome goes to stderr. Raises `PartlyApplied` if the write
         is not complete, or if a group that must have stopped still consumes.
         """
         from migrate_groups.show import plan_result as views

@@ -17,7 +17,7 @@ from datetime import datetime
 from migrate_groups.errors import NotAuthorized, Refused
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.reading.claims import GRANT, journals_not_granted, read_claims
+from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
@@ -201,7 +201,13 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
     if journal.facts.is_copy or not journal.facts.groups:
         return journal
     not_known = journals_not_granted(reader, journal.facts.groups)
-    return _read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known)))
+    further: list[str] = []
+    if not_known and verb is Verb.HAND_OVER:
+        offsets = {order: changes[0].handed_over_at for order, changes in journal.handed.items()}
+        known = {order: offset for order, offset in offsets.items() if offset is not None}
+        further = groups_further_on(reader, known, journal.facts.groups)
+    facts = replace(journal.facts, not_known=not_known, further=tuple(further))
+    return _read(reader, replace(journal, facts=facts))
 
 
 def nothing_claimed(verb: Verb) -> Journal:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
-from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.documents import Document, Part, of_row, row_of
+from migrate_groups.show.groups import GROUP, LAG, MEMBERS
 from migrate_groups.show.result import (
     LENGTH,
     NAME,
     OFFSET,
     TEXT,
+    TEXTS,
     UNKNOWN,
     WORD,
     Column,
@@ -23,9 +26,8 @@ from migrate_groups.show.result import (
     Role,
     Table,
     Tone,
-    headed,
+    within,
 )
-from migrate_groups.show.rows import of_columns
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
 
@@ -38,7 +40,22 @@ class AdvisedTopic(Part, frozen=True, kw_only=True):
     lag: int | None
 
 
-class AdvisedApplication(Part, frozen=True, kw_only=True):
+_Shared = tuple[Application, tuple[Row, ...]]
+"""An application, and the partitions of its group."""
+_TOPICS = Kind(Role.TEXT, lambda topics: some([each.topic for each in topics]), type=Sequence[AdvisedTopic])
+_CLIENT_IDS = Kind(Role.TEXT, some, type=Sequence[str])
+_APPLICATION: list[Column[_Shared]] = [
+    Column("APPLICATION", NAME, lambda of: of[0].name, "name"),
+    Column("MEMBERS", OFFSET, lambda of: len(of[0].members), "members"),
+    Column("IDLE", OFFSET, lambda of: len(idle(of[0].members)), "idle_members"),
+    Column("LAG", OFFSET, lambda of: _lag(of[1], of[0].topics), "lag", int | None),
+    Column("TOPICS", _TOPICS, lambda of: _topics(of[0].topics, of[1]), "topics"),
+    Column("CLIENT-IDS", _CLIENT_IDS, lambda of: of[0].client_ids, "client_ids"),
+]
+
+
+@row_of(_APPLICATION)
+class AdvisedApplication:
     """Members of a group that share topics with each other, and share none with the group's other members.
 
     - name: the common prefix of the members' client ids. If that is empty or not unique, one of the topics.
@@ -46,15 +63,31 @@ class AdvisedApplication(Part, frozen=True, kw_only=True):
     - lag: the sum of the known lags of the topics; null if no lag is known.
     """
 
-    name: str
-    client_ids: Sequence[str]
-    members: int
-    idle_members: int
-    topics: Sequence[AdvisedTopic]
-    lag: int | None
+
+_APPLICATIONS = LENGTH._replace(type=Sequence[AdvisedApplication] | None)
+_ASSIGNOR = Kind(Role.WORD, lambda assignor: assignor or UNKNOWN)
+_GROUP: list[Column[GroupAdvice]] = [
+    *within(attrgetter("status"), GROUP),
+    Column("ASSIGNOR", _ASSIGNOR, lambda each: each.status.description.assignor, "assignor"),
+    Column("", WORD, lambda each: each.finding, "finding"),
+    Column(
+        "APPLICATIONS", LENGTH, lambda each: _applications(each), "applications", Sequence[AdvisedApplication] | None
+    ),
+    *within(attrgetter("status"), [MEMBERS]),
+    Column(
+        "IDLE", OFFSET, lambda each: None if each.applications is None else len(each.idle), "idle_members", int | None
+    ),
+    Column("TOPICS", OFFSET, lambda each: len(each.status.topics)),
+    *within(attrgetter("status"), [LAG]),
+    Column("ADVICE", TEXT, lambda each: each.advice, "advice"),
+    Column("", TEXTS, lambda each: sorted({member.client_id for member in each.broad}), "joining_client_ids"),
+    Column("", _TOPICS, lambda each: _topics(each.unsubscribed, each.status.partitions), "unsubscribed"),
+    Column("", TEXTS, lambda each: each.status.remarks, "remarks"),
+]
 
 
-class AdvisedGroup(Part, frozen=True, kw_only=True):
+@row_of(_GROUP)
+class AdvisedGroup:
     """What ``advise`` found out about a consumer group.
 
     - state, type, assignor: as Kafka names them.
@@ -69,20 +102,6 @@ class AdvisedGroup(Part, frozen=True, kw_only=True):
     - remarks: what is not known, and why.
     """
 
-    group: str
-    state: str
-    type: str
-    assignor: str
-    finding: str
-    advice: str
-    members: int | None
-    idle_members: int | None
-    applications: Sequence[AdvisedApplication] | None
-    joining_client_ids: Sequence[str]
-    unsubscribed: Sequence[AdvisedTopic]
-    lag: int | None
-    remarks: Sequence[str]
-
 
 class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/advice"):
     """The document that ``advise`` prints: what it found out about each consumer group.
@@ -93,76 +112,34 @@ class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ad
     groups: Sequence[AdvisedGroup]
 
 
-_GROUP: list[Column[GroupAdvice]] = [
-    Column("GROUP", NAME, lambda each: each.status.group, "group"),
-    Column("STATE", WORD, lambda each: each.status.state, "state"),
-    Column("TYPE", WORD, lambda each: each.status.group_type, "type"),
-    Column(
-        "ASSIGNOR",
-        Kind(Role.WORD, lambda assignor: assignor or UNKNOWN),
-        lambda each: each.status.description.assignor,
-        "assignor",
-    ),
-    Column("", WORD, lambda each: each.finding, "finding"),
-    Column("APPLICATIONS", LENGTH, lambda each: _described(each), "applications"),
-    Column(
-        "MEMBERS", OFFSET, lambda each: None if each.status.members is None else len(each.status.members), "members"
-    ),
-    Column("IDLE", OFFSET, lambda each: None if each.applications is None else len(each.idle), "idle_members"),
-    Column("TOPICS", OFFSET, lambda each: len(each.status.topics)),
-    Column("LAG", OFFSET, lambda each: each.status.lag, "lag"),
-    Column("ADVICE", TEXT, lambda each: each.advice, "advice"),
-    Column("", TEXT, lambda each: sorted({member.client_id for member in each.broad}), "joining_client_ids"),
-    Column("", TEXT, lambda each: _topics(each.unsubscribed, each.status.partitions), "unsubscribed"),
-    Column("", TEXT, lambda each: each.status.remarks, "remarks"),
-]
-_APPLICATION: list[Column[AdvisedApplication]] = [
-    Column("APPLICATION", NAME, lambda each: each.name),
-    Column("MEMBERS", OFFSET, lambda each: each.members),
-    Column("IDLE", OFFSET, lambda each: each.idle_members),
-    Column("LAG", OFFSET, lambda each: each.lag),
-    Column("TOPICS", TEXT, lambda each: some([topic.topic for topic in each.topics])),
-    Column("CLIENT-IDS", TEXT, lambda each: some(each.client_ids)),
-]
-
-
 def result(found: Sequence[GroupAdvice], *, whole: bool = False) -> Result:
     """Return a table with one line for each group, in the order of ``found``, and the totals.
 
     whole: add a table of the applications of each group.
     """
-    document = AdviceDocument(groups=[of_columns(AdvisedGroup, _GROUP, each) for each in found])
-    table: list[Table[Any] | Line] = [Table(columns=headed(_GROUP), rows=found, thing="group")] if found else []
-    details = [part for group in document.groups if whole for part in _applications(group)]
-    return Result(document=document, parts=[*table, Line(_totals(found)), *details])
+    document = AdviceDocument(groups=[of_row(AdvisedGroup, _GROUP, each) for each in found])
+    table = Table(columns=_GROUP, rows=found, thing="group")
+    details = [part for each in found if whole for part in _details(each)]
+    return Result(document=document, parts=[table, Line(_totals(found)), *details])
 
 
-def _applications(group: AdvisedGroup) -> list[Table[Any] | Line]:
-    if not group.applications:
+def _details(advice: GroupAdvice) -> list[Table[Any] | Line]:
+    if not advice.applications:
         return []
-    table = Table(title=f"group {group.group}", columns=_APPLICATION, rows=group.applications, thing="application")
+    rows = [(each, advice.status.partitions) for each in advice.applications]
+    table = Table(title=f"group {advice.status.group}", columns=_APPLICATION, rows=rows, thing="application")
     lines: list[Table[Any] | Line] = [Line(""), table]
-    if group.unsubscribed:
-        topics = some([each.topic for each in group.unsubscribed])
-        lines.append(Line(f"no member subscribes to {topics}, for which offsets are committed", Tone.REMARK))
+    if advice.unsubscribed:
+        lines.append(
+            Line(f"no member subscribes to {some(advice.unsubscribed)}, for which offsets are committed", Tone.REMARK)
+        )
     return lines
 
 
-def _described(advice: GroupAdvice) -> list[AdvisedApplication] | None:
+def _applications(advice: GroupAdvice) -> list[AdvisedApplication] | None:
     if advice.applications is None:
         return None
-    return [_application(each, advice.status.partitions) for each in advice.applications]
-
-
-def _application(application: Application, rows: Sequence[Row]) -> AdvisedApplication:
-    return AdvisedApplication(
-        name=application.name,
-        client_ids=application.client_ids,
-        members=len(application.members),
-        idle_members=len(idle(application.members)),
-        topics=_topics(application.topics, rows),
-        lag=_lag(rows, application.topics),
-    )
+    return [of_row(AdvisedApplication, _APPLICATION, (each, advice.status.partitions)) for each in advice.applications]
 
 
 def _topics(topics: Collection[str], rows: Iterable[Row]) -> list[AdvisedTopic]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
-from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, headed
-from migrate_groups.show.rows import of_columns
+from migrate_groups.show import html
+from migrate_groups.show.documents import Document, of_row, row_of
+from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table, Verdict
 from migrate_groups.text import counted
 
-_MOST_ROWS = 200
+_MOST_ROWS, _MOST_ON_PAGE, _MOST_TOPICS = 200, 500, 50
 MEANINGS = {
     Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
     Status.GONE: "one of the logs starts later",
@@ -30,7 +30,34 @@ MEANINGS = {
 """The meaning of each status, the worst first."""
 
 
-class ComparedPartition(Part, frozen=True, kw_only=True):
+_Compared = tuple[str, TranslatedOffset]
+"""A group and its committed offset in a partition, translated."""
+REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
+_COLUMNS: list[Column[_Compared]] = [
+    Column("GROUP", NAME, lambda of: of[0], "group"),
+    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
+    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
+    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset", int | None),
+    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic", str | None),
+    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset", int | None),
+    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
+    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
+    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset", int | None),
+    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again", int | None),
+    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped", int | None),
+    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
+    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
+    Column("STATUS", WORD, lambda of: of[1].position.status, "status", tone=lambda of: of[1].position.status),
+    REASON,
+    Column("", WORD, lambda of: of[1].position.method, "method"),
+    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to", int | None),
+    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before", str | None),
+    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after", str | None),
+]
+
+
+@row_of(_COLUMNS)
+class ComparedPartition:
     """A group's partition on the source cluster, and the mirror's copy of the partition on the target cluster.
 
     - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
@@ -55,26 +82,6 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
       ``committed_offset``, and of the next record; null if there is no such record.
     """
 
-    group: str
-    topic: str
-    partition: int
-    committed_offset: int | None
-    target_topic: str | None
-    translated_offset: int | None
-    reread_at_most: int
-    target_committed_offset: int | None
-    read_again: int | None
-    skipped: int | None
-    copies: int
-    aborted: int
-    status: str
-    reason: str
-    method: str
-    compared: int
-    mirrored_to: int | None
-    fingerprint_before: str | None
-    fingerprint_after: str | None
-
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
     """The document that ``compare`` prints: the groups' partitions on both clusters.
@@ -87,38 +94,17 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
-_Compared = tuple[str, TranslatedOffset]
-"""A group and its committed offset in a partition, translated."""
-_COLUMNS: list[Column[_Compared]] = [
-    Column("GROUP", NAME, lambda of: of[0], "group"),
-    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
-    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
-    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset"),
-    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic"),
-    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset"),
-    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
-    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
-    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset"),
-    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again"),
-    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped"),
-    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
-    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
-    Column("STATUS", WORD, lambda of: of[1].position.status, "status", lambda of: of[1].position.status),
-    Column("", WORD, lambda of: of[1].position.method, "method"),
-    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to"),
-    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before"),
-    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after"),
-]
-REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
+class _Topic(NamedTuple):
+    """How many records of a topic a group would read again on the target cluster, and how many it would skip.
 
+    again, skipped: the sum of the known numbers of the partitions; None if no number is known.
+    """
 
-def document(found: Comparison) -> CompareDocument:
-    """Return the JSON document of a comparison."""
-    return CompareDocument(
-        source_cluster=found.source_cluster,
-        target_cluster=found.target_cluster,
-        partitions=[of_columns(ComparedPartition, [*_COLUMNS, REASON], of) for of in found.partitions],
-    )
+    group: str
+    topic: str
+    partitions: int
+    again: int | None
+    skipped: int | None
 
 
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
@@ -126,13 +112,12 @@ def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
 
     The keys are the fields of `ComparedPartition`, the two cluster ids, and ``taken_at``, the time of the comparison.
     """
-    shown = document(found)
     about = {
-        "source_cluster": shown.source_cluster,
-        "target_cluster": shown.target_cluster,
+        "source_cluster": found.source_cluster,
+        "target_cluster": found.target_cluster,
         "taken_at": found.taken_at,
     }
-    return [about | msgspec.structs.asdict(each) for each in shown.partitions]
+    return [about | {column.field: column.value(of) for column in _COLUMNS} for of in found.partitions]
 
 
 def conclusion(found: Comparison) -> str:
@@ -158,7 +143,8 @@ def result(found: Comparison) -> Result:
     """
     severity = list(MEANINGS)
     worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
-    table = Table(columns=headed(_COLUMNS), rows=worst_first, thing="partition", most=_MOST_ROWS)
+    whole = Table(columns=_COLUMNS, rows=worst_first, thing="partition", most=_MOST_ROWS)
+    table = replace(whole, columns=[each for each in whole.columns if each is not REASON])
     positions = [each.position for _, each in found.partitions]
     reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [
@@ -166,7 +152,52 @@ def result(found: Comparison) -> Result:
         for (status, reason), number in reasons.most_common()
     ]
     totals = Line(_totals([each for _, each in found.partitions]))
-    return Result(document=document(found), parts=[table, *lines, totals])
+    is_same = not found.off and not found.unknown
+    figures = {
+        "partitions": len(positions),
+        "exact offsets": sum(each.status is Status.EXACT for each in positions),
+        "read again": _sum(each.counts.again for each in positions),
+        "skipped": _sum(each.counts.skipped for each in positions),
+        "copies": sum(each.counts.copies for each in positions),
+        "aborted, delivered": sum(each.counts.aborted for each in positions),
+    }
+    return Result(
+        document=CompareDocument(
+            source_cluster=found.source_cluster,
+            target_cluster=found.target_cluster,
+            partitions=[of_row(ComparedPartition, _COLUMNS, of) for of in found.partitions],
+        ),
+        kind=f"Comparison of two clusters, read at {SECOND.of(found.taken_at)} UTC",
+        verdict=Verdict("same" if is_same else "not the same", conclusion(found), is_same),
+        places={"From cluster": found.source_cluster, "to cluster": found.target_cluster},
+        figures={name: COUNT.of(figure) for name, figure in figures.items()},
+        parts=[table, *lines, totals],
+        whole=whole,
+    )
+
+
+def page(found: Comparison) -> str:
+    """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
+    shown = result(found)
+    *columns, status = shown.tables[0].columns
+    topics = [
+        _topic(group, list(offsets))
+        for group, of in found.groups.items()
+        for _, offsets in groupby(of, lambda each: each.source.topic)
+    ]
+    topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
+    return html.page(
+        "comparison.html",
+        replace(shown, parts=()),  # the table of the page has the reasons
+        counts=Counter(each.position.status for _, each in found.partitions),
+        meanings=MEANINGS,
+        topics=topics[:_MOST_TOPICS],
+        more_topics=len(topics) - _MOST_TOPICS,
+        most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
+        # The status is first, because a wide table is cut at the right of a page.
+        offsets=replace(shown.tables[0], columns=[status, *columns, REASON]),
+        most_offsets=_MOST_ON_PAGE,
+    )
 
 
 def _totals(partitions: Sequence[TranslatedOffset]) -> str:
@@ -185,3 +216,20 @@ def _totals(partitions: Sequence[TranslatedOffset]) -> str:
     if aborted:
         parts.append(f"{counted(aborted, 'aborted record')} delivered as committed")
     return "; ".join(parts)
+
+
+def _topic(group: str, partitions: Sequence[TranslatedOffset]) -> _Topic:
+    counts = [each.position.counts for each in partitions]
+    return _Topic(
+        group=group,
+        topic=partitions[0].source.topic,
+        partitions=len(partitions),
+        again=_sum(each.again for each in counts),
+        skipped=_sum(each.skipped for each in counts),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the known numbers; None if no number is known."""
+    known = [each for each in numbers if each is not None]
+    return sum(known) if known else None

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from migrate_groups.migration.advise.predicted_costs import GroupCost, Predicted
-from migrate_groups.show.after_split import PredictedSeconds
-from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.documents import Document, Part, filled, object_type
 from migrate_groups.show.result import (
     COUNT,
     EXPECTED,
@@ -23,7 +22,6 @@ from migrate_groups.show.result import (
     Role,
     Table,
 )
-from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic.advice_result import Costs, SharedCost
 from migrate_groups.text import counted, some
 
@@ -31,7 +29,7 @@ _MOST_ROWS = 200
 _FIGURE = Kind(Role.FIGURE)
 _SHARE = Kind(Role.FIGURE, "{:.0%}".format)
 _RATIO = Kind(Role.FIGURE, "{:.1f}".format)
-_Application = object_type(SharedCost)
+_Application, _Predicted = object_type(SharedCost), object_type(Predicted)
 _LIMITS = (
     "Times are measured between records: from a member's last commit to the record of the next generation. The real "
     "time is longer by what a client takes to get its assignment after that record. It is shorter, by up to a commit "
@@ -60,8 +58,8 @@ class CostlyGroup(Part, frozen=True, kw_only=True):
     group: str
     advice: str
     stood_still: float | None
-    predicted: dict[str, PredictedSeconds]
-    applications: tuple[_Application, ...]  # type: ignore[valid-type]  # made from the job's row
+    predicted: dict[str, _Predicted]  # type: ignore[valid-type]  # made from a named tuple, as the one that follows
+    applications: tuple[_Application, ...]  # type: ignore[valid-type]
 
 
 class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/costs"):

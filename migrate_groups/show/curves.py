@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from migrate_groups.show.result import COUNT, NAME, SECOND, UNKNOWN, Column, Table
+from migrate_groups.show.result import NAME, SECOND, UNKNOWN, Column, Table, counts
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
@@ -43,10 +43,7 @@ def drawn(timeline: Sequence[Moment], most: int, file: str, name: Callable[[Mome
         Column("group", NAME, name),
         Column("topic", NAME._replace(unknown="(all)"), lambda moment: moment.topic),
         Column("moment (UTC)", SECOND, lambda moment: moment.taken_at),
-        Column("partitions", COUNT, lambda moment: moment.partitions),
-        Column("lag", COUNT, lambda moment: moment.lag),
-        Column("produced", COUNT, lambda moment: moment.produced),
-        Column("consumed", COUNT, lambda moment: moment.consumed),
+        *counts("partitions", "lag", "produced", "consumed"),
     ]
     return {
         "times": (min(times), max(times)) if times else None,

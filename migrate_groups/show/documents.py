@@ -1,24 +1,25 @@
-"""The JSON documents of the commands verify, watch, delete-group, sandbox and demo, and the base classes of documents.
+"""The classes of JSON documents, and how they are made.
 
-docs/reference/json.md shows the documents of all commands.
+The fields of a row are the columns of its table. A Spark job returns named tuples and dataclasses, and the document has
+their fields. docs/reference/json.md shows the documents of all commands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache, reduce
+from inspect import cleandoc
+from operator import or_
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from migrate_groups.demo.ledger import Count
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.show.result import Column
 
-if TYPE_CHECKING:
-    from migrate_groups.errors import MigrateGroupsError
-    from migrate_groups.migration.watch import Goals, WatchProgress
-    from migrate_groups.snapshots.snapshot import SnapshotTable
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 class Document(msgspec.Struct, frozen=True, tag_field="schema"):
@@ -52,145 +53,86 @@ class ErrorDocument(Part, frozen=True, kw_only=True):
     error: Error
 
 
-class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/verify"):
-    """The consumer groups that ``verify`` found stopped.
+def row_of(columns: Iterable[Column[Any]], **more: Any) -> Callable[[type[T]], type[T]]:
+    """Return a decorator for an empty class, which gives the class a field for each column that names one.
 
-    topics: the topic patterns of ``--topic``; empty means all topics. settle: for how many seconds no committed offset
-    and no member changed. sees_every_topic: whether the principal may describe every topic; false: offsets of topics
-    that are hidden from it may have moved.
+    `of_row` makes an object of this class from a row of a table. more: the types of fields that no column has.
     """
+    types = {column.field: column.type or column.kind.type for column in columns if column.field} | more
 
-    groups: tuple[str, ...]
-    topics: tuple[str, ...]
-    settle: float
-    sees_every_topic: bool
-
-
-class WatchedTopic(Part, frozen=True, kw_only=True):
-    """A topic that a group has consumed up to the log end offsets in a snapshot.
-
-    records: the group's lag in the snapshot. It counts offsets, so there may be fewer records.
-    """
-
-    topic: str
-    partitions: int
-    records: int
-
-
-class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/watch"):
-    """The topics that ``watch`` saw a group consume up to the log end offsets in a snapshot.
-
-    seconds: how long the group was watched. partitions, records: the sums over ``topics``. not_watched: the partitions
-    without a committed offset in the snapshot.
-    """
-
-    group: str
-    seconds: float
-    partitions: int
-    records: int
-    topics: tuple[WatchedTopic, ...]
-    not_watched: tuple[TopicPartition, ...]
-
-    @staticmethod
-    def of(group: str, goals: Goals, done: WatchProgress) -> WatchDocument:
-        """Return the document for a group that has consumed up to the log end offsets in a snapshot.
-
-        goals: the offsets that the group had to consume. done: the group's progress when the watch ended.
-        """
-        return WatchDocument(
-            group=group,
-            seconds=round(done.seconds, 3),
-            partitions=done.total.partitions,
-            records=done.total.records,
-            topics=tuple(
-                WatchedTopic(topic=each.topic, partitions=each.partitions, records=each.records) for each in done.topics
-            ),
-            not_watched=goals.unset,
+    def made(kind: type[T]) -> type[T]:
+        # The class statement has the docstring, which is in the schema, and is what mypy and readers see.
+        return msgspec.defstruct(  # type: ignore[return-value]
+            kind.__name__, [*types.items()], bases=(Part,), namespace={"__doc__": kind.__doc__}, frozen=True
         )
 
-
-class Deleted(Part, frozen=True, kw_only=True):
-    """A committed offset of a group in the document of ``delete-group``, with its metadata."""
-
-    topic: str
-    partition: int
-    offset: int
-    metadata: str
+    return made
 
 
-class GroupDeletion(Part, frozen=True, kw_only=True):
-    """A group that ``delete-group`` deletes, and its committed offsets before the deletion.
+def of_row(kind: type[T], columns: Iterable[Column[S]], row: S, **more: object) -> T:
+    """Return an object of a JSON document with the values of a row. more: fields that no column has."""
+    return kind(**{column.field: column.value(row) for column in columns if column.field}, **more)
 
-    deleted: whether the group no longer exists; false in a dry run. error: why the group still exists, or may still
-    exist; null if there is no error.
+
+def document_type(kind: type, *names: str) -> type[msgspec.Struct]:
+    """Return the class of the JSON document of a Spark job's result, such as ``HistoryDocument`` for ``History``.
+
+    names: the fields and properties of ``kind`` that are in the document, in this order.
     """
-
-    group: str
-    deleted: bool
-    error: str | None
-    offsets: tuple[Deleted, ...]
-
-
-class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/delete-group"):
-    """The groups that ``delete-group`` deleted or, in a dry run, would delete."""
-
-    groups: tuple[GroupDeletion, ...]
-
-    @staticmethod
-    def of(
-        committed: Mapping[str, SnapshotTable],
-        deleted: Collection[str] = (),
-        failures: Mapping[str, MigrateGroupsError] = MappingProxyType({}),
-    ) -> DeleteGroupDocument:
-        """Return the document for groups that were deleted or, in a dry run, would be deleted.
-
-        committed: each group's committed offsets before the deletion. deleted: the groups that no longer exist; empty
-        in a dry run. failures: the error of each group whose deletion failed.
-        """
-        return DeleteGroupDocument(
-            groups=tuple(
-                GroupDeletion(
-                    group=group,
-                    deleted=group in deleted,
-                    error=str(failures[group]) if group in failures else None,
-                    offsets=tuple(
-                        Deleted(topic=row.topic, partition=row.partition, offset=row.offset, metadata=row.metadata)
-                        for row in rows.rows()
-                        if row.offset is not None
-                    ),
-                )
-                for group, rows in committed.items()
-            )
-        )
+    about, types = [_about(kind)], get_type_hints(kind)
+    for name in names:
+        if isinstance(found := getattr(kind, name), property):
+            text = found.__doc__ or ""
+            about.append(f"- {name}: {text[:1].lower()}{text[1:]}")
+            types |= {name: get_type_hints(found.fget)["return"]}
+    return msgspec.defstruct(
+        f"{kind.__name__}Document",
+        [(name, _json_type(types[name])) for name in names],
+        bases=(Document,),
+        namespace={"__doc__": "\n".join(about)},
+        tag=f"migrate-groups/{kind.__name__.lower()}",
+        frozen=True,
+        kw_only=True,
+    )
 
 
-class Broker(Part, frozen=True, kw_only=True):
-    """A broker of the local Kafka that ``sandbox`` runs. bootstrap_servers: its address. pid: its process id."""
-
-    node_id: int
-    bootstrap_servers: str
-    pid: int
-
-
-class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/sandbox"):
-    """The local Kafka cluster that ``sandbox`` runs; printed as soon as the cluster answers.
-
-    target_bootstrap_servers: the address of the second cluster with ``--mirror``; otherwise null.
-    """
-
-    bootstrap_servers: str
-    target_bootstrap_servers: str | None
-    kafka_version: str
-    brokers: tuple[Broker, ...]
+@cache
+def object_type(kind: Any) -> Any:
+    """Return a msgspec class with the name, the fields and the docstring of a class of named tuples or a dataclass."""
+    # msgspec would write a named tuple as a JSON list. Spark's executors have no msgspec, so jobs return named tuples.
+    members = [(name, _json_type(of)) for name, of in get_type_hints(kind).items()]
+    return msgspec.defstruct(kind.__name__, members, namespace={"__doc__": _about(kind)}, frozen=True)
 
 
-class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo"):
-    """How many records were produced, processed, skipped and processed twice in the migrations of a demo.
+def filled(kind: type[T], found: object) -> T:
+    """Return a document whose fields are the attributes of ``found`` with the same names."""
+    names = [name for name in kind.__struct_fields__ if hasattr(found, name)]  # type: ignore[attr-defined]
+    return msgspec.convert(_plain({name: getattr(found, name) for name in names}), kind)
 
-    output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
-    counts after a migration without this tool; null if the demo has none.
-    """
 
-    output: Path
-    migrate_groups: Count
-    naive: Count | None
+def _about(kind: type) -> str:
+    """Return the docstring of a class as the description in a JSON schema."""
+    return cleandoc(kind.__doc__ or "").replace("None", "null")
+
+
+def _json_type(of: Any) -> Any:
+    """Return a type in which classes of named tuples and dataclasses are replaced by those of `object_type`."""
+    if hasattr(of, "_fields") or is_dataclass(of):
+        return object_type(of)
+    parts = [_json_type(each) for each in get_args(of)]
+    if isinstance(of, UnionType):
+        return reduce(or_, parts)
+    return get_origin(of)[tuple(parts)] if parts else of
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with mappings in place of named tuples and dataclasses."""
+    if is_dataclass(value):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if hasattr(value, "_fields"):
+        value = value._asdict()
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value

@@ -1,23 +1,18 @@
-"""The results of ``list`` and ``describe``."""
+"""The results of ``list`` and ``describe``. A value that is not known is null in their JSON documents."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.show.group_documents import (
-    DescribedGroup,
-    DescribedMember,
-    DescribedPartition,
-    GroupDescriptions,
-    GroupList,
-    ListedGroup,
-)
+from migrate_groups.show.documents import Document, of_row, row_of
 from migrate_groups.show.result import (
     LENGTH,
     NAME,
@@ -25,20 +20,72 @@ from migrate_groups.show.result import (
     SECOND,
     SPAN,
     TEXT,
+    TEXTS,
     UNKNOWN,
     WORD,
     Column,
-    Kind,
     Line,
     Result,
-    Role,
     Table,
-    headed,
     within,
 )
-from migrate_groups.show.rows import of_columns
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted
+
+GROUP: list[Column[GroupStatus]] = [
+    Column("GROUP", NAME, lambda group: group.group, "group"),
+    Column("STATE", WORD, lambda group: group.state, "state"),
+    Column("TYPE", WORD, lambda group: group.group_type, "type"),
+]
+MEMBERS: Column[GroupStatus] = Column(
+    "MEMBERS", OFFSET, lambda group: None if group.members is None else len(group.members), "members", int | None
+)
+LAG: Column[GroupStatus] = Column("LAG", OFFSET, lambda group: group.lag, "lag", int | None)
+REMARKS: Column[GroupStatus] = Column("REMARKS", TEXTS, lambda group: group.remarks, "remarks")
+_WITHOUT_LAG: Column[GroupStatus] = Column(
+    "", OFFSET, lambda group: group.partitions_without_lag, "partitions_without_lag"
+)
+_LISTED: list[Column[GroupStatus]] = [
+    *GROUP,
+    MEMBERS,
+    Column("TOPICS", LENGTH, lambda group: sorted(group.topics), "topics"),
+    Column("", OFFSET, lambda group: len(group.partitions), "partitions"),
+    LAG,
+    _WITHOUT_LAG,
+    REMARKS,
+]
+_LOG_START: Column[Row] = Column(
+    "LOG-START-OFFSET", OFFSET, lambda row: row.log_start_offset, "log_start_offset", int | None
+)
+_TIME_LAG: Column[Row] = Column(
+    "TIME-LAG",
+    SPAN,
+    lambda row: None if row.time_lag is None else row.time_lag.total_seconds(),
+    "time_lag_seconds",
+    float | None,
+)
+_OF_PARTITION: list[Column[Row]] = [
+    Column("TOPIC", NAME, lambda row: row.topic, "topic"),
+    Column("", NAME, lambda row: row.topic_id, "topic_id", str | None),
+    Column("PARTITION", OFFSET, lambda row: row.partition, "partition"),
+    Column("CURRENT-OFFSET", OFFSET, lambda row: row.offset, "committed_offset", int | None),
+    Column("", OFFSET, lambda row: row.leader_epoch, "leader_epoch", int | None),
+    Column("", TEXT, lambda row: row.metadata, "metadata"),
+    _LOG_START,
+    Column("LOG-END-OFFSET", OFFSET, lambda row: row.log_end_offset, "log_end_offset", int | None),
+    Column("LAG", OFFSET, lambda row: row.lag, "lag", int | None),
+    Column("", SECOND, lambda row: row.oldest_unconsumed_at, "oldest_unread_at", datetime | None),
+    _TIME_LAG,
+]
+_OF_MEMBER: list[Column[Member]] = [
+    Column("CONSUMER-ID", NAME, lambda member: member.member_id, "member_id"),
+    Column("", NAME, lambda member: member.group_instance_id, "group_instance_id", str | None),
+    Column("HOST", NAME, lambda member: member.host, "host"),
+    Column("CLIENT-ID", NAME, lambda member: member.client_id, "client_id"),
+    Column("", TEXT, lambda member: sorted(member.assignment), "assignment", Sequence[TopicPartition]),
+    Column("", TEXTS, lambda member: sorted(member.subscription), "subscription"),
+    Column("", TEXT, lambda member: member.subscription_regex or None, "subscription_regex", str | None),
+]
 
 
 class _Line(NamedTuple):
@@ -49,66 +96,112 @@ class _Line(NamedTuple):
     member: Member | None
 
 
-_LISTED: list[Column[GroupStatus]] = [
-    Column("GROUP", NAME, lambda group: group.group, "group"),
-    Column("STATE", WORD, lambda group: group.state, "state"),
-    Column("TYPE", WORD, lambda group: group.group_type, "type"),
-    Column("MEMBERS", OFFSET, lambda group: None if group.members is None else len(group.members), "members"),
-    Column("TOPICS", LENGTH, lambda group: sorted(group.topics), "topics"),
-    Column("", OFFSET, lambda group: len(group.partitions), "partitions"),
-    Column("LAG", OFFSET, lambda group: group.lag, "lag"),
-    Column("", OFFSET, lambda group: group.partitions_without_lag, "partitions_without_lag"),
-    Column("REMARKS", Kind(Role.TEXT, "; ".join), lambda group: group.remarks, "remarks"),
-]
-_OF_PARTITION: list[Column[Row]] = [
-    Column("TOPIC", NAME, lambda row: row.topic, "topic"),
-    Column("", NAME, lambda row: row.topic_id, "topic_id"),
-    Column("PARTITION", OFFSET, lambda row: row.partition, "partition"),
-    Column("CURRENT-OFFSET", OFFSET, lambda row: row.offset, "committed_offset"),
-    Column("", OFFSET, lambda row: row.leader_epoch, "leader_epoch"),
-    Column("", TEXT, lambda row: row.metadata, "metadata"),
-    Column("LOG-END-OFFSET", OFFSET, lambda row: row.log_end_offset, "log_end_offset"),
-    Column("LAG", OFFSET, lambda row: row.lag, "lag"),
-    Column("", SECOND, lambda row: row.oldest_unconsumed_at, "oldest_unread_at"),
-]
-_LOG_START: Column[Row] = Column("LOG-START-OFFSET", OFFSET, lambda row: row.log_start_offset, "log_start_offset")
-_TIME_LAG: Column[Row] = Column(
-    "TIME-LAG",
-    SPAN,
-    lambda row: None if row.time_lag is None else row.time_lag.total_seconds(),
-    "time_lag_seconds",
-)
-_OF_MEMBER: list[Column[Member]] = [
-    Column("CONSUMER-ID", NAME, lambda member: member.member_id, "member_id"),
-    Column("", NAME, lambda member: member.group_instance_id, "group_instance_id"),
-    Column("HOST", NAME, lambda member: member.host, "host"),
-    Column("CLIENT-ID", NAME, lambda member: member.client_id, "client_id"),
-    Column("", TEXT, lambda member: sorted(member.assignment), "assignment"),
-    Column("", TEXT, lambda member: sorted(member.subscription), "subscription"),
-    Column("", TEXT, lambda member: member.subscription_regex or None, "subscription_regex"),
-]
 # The columns of ``kafka-consumer-groups --describe``.
 _OF_KAFKA: list[Column[_Line]] = [
     Column("GROUP", NAME, lambda line: line.group),
-    *within(attrgetter("partition"), headed(_OF_PARTITION)),
-    *within(attrgetter("member"), headed(_OF_MEMBER)),
+    *within(attrgetter("partition"), (each for each in _OF_PARTITION if each not in (_LOG_START, _TIME_LAG))),
+    *within(attrgetter("member"), _OF_MEMBER),
 ]
+
+
+@row_of(_LISTED)
+class ListedGroup:
+    """A consumer group in the document of ``list``.
+
+    - state, type: as Kafka names them.
+    - members: null if not known.
+    - topics: the topics for which the group has a committed offset, an assignment or a subscription. With ``--topic``,
+      only the matching topics.
+    - partitions: the number of partitions of ``topics``.
+    - lag: the sum of the known lags of the partitions; null if no lag is known.
+    - partitions_without_lag: the number of partitions whose lag is not known.
+    - remarks: what is not known, and why.
+    """
+
+
+class GroupList(Document, frozen=True, kw_only=True, tag="migrate-groups/list"):
+    """The document that ``list`` prints: the consumer groups, sorted by name."""
+
+    groups: Sequence[ListedGroup]
+
+
+@row_of(_OF_MEMBER)
+class DescribedMember:
+    """A member of a consumer group in the document of ``describe``.
+
+    - group_instance_id: null if the member is not static.
+    - subscription: the topics that the member subscribes to by name; empty while a classic group rebalances.
+    - subscription_regex: the regular expression that a KIP-848 member subscribes to; null if there is none.
+    """
+
+
+@row_of(_OF_PARTITION, member_ids=Sequence[str])
+class DescribedPartition:
+    """A partition of a consumer group in the document of ``describe``.
+
+    - topic_id: null if the brokers report none.
+    - committed_offset: null if there is none.
+    - leader_epoch: the leader epoch of the committed offset; null if there is none.
+    - metadata: the metadata of the committed offset; "" if there is none.
+    - log_start_offset, log_end_offset: null if the partition has no leader or does not exist.
+    - lag: the log end offset minus the committed offset; null if not known.
+    - oldest_unread_at, time_lag_seconds: the timestamp and the age of the oldest unread record. They are null without
+      ``--time-lag``, if no record is unread, or if not known.
+    - member_ids: the members that the partition is assigned to.
+    """
+
+
+_DESCRIBED: list[Column[GroupStatus]] = [
+    *GROUP,
+    Column("", TEXT, lambda group: _members(group), "members", Sequence[DescribedMember] | None),
+    Column("", TEXT, lambda group: _partitions(group), "partitions", Sequence[DescribedPartition]),
+    LAG,
+    _WITHOUT_LAG,
+    REMARKS,
+]
+
+
+@row_of(_DESCRIBED)
+class DescribedGroup:
+    """A consumer group in the document of ``describe``.
+
+    - state, type: as Kafka names them.
+    - members: null if not known.
+    - partitions: the partitions of the topics for which the group has a committed offset, an assignment or a
+      subscription.
+    - lag: the sum of the known lags of the partitions; null if no lag is known.
+    - partitions_without_lag: the number of partitions whose lag is not known.
+    - remarks: what is not known, and why.
+    """
+
+
+class GroupDescriptions(Document, frozen=True, kw_only=True, tag="migrate-groups/describe"):
+    """The document that ``describe`` prints.
+
+    groups: in the order of the command line; with ``--all-groups`` sorted by name.
+    """
+
+    groups: Sequence[DescribedGroup]
 
 
 def listing(groups: Sequence[GroupStatus]) -> Result:
     """Return a table with one line per group, then a line with the totals. Numbers that are not known are ``-``."""
-    *columns, remarks = headed(_LISTED)
-    columns += [remarks] if any(group.remarks for group in groups) else []
-    table = [Table(columns=columns, rows=groups, thing="group")] if groups else []
-    document = GroupList(groups=[of_columns(ListedGroup, _LISTED, group) for group in groups])
-    return Result(document=document, parts=[*table, Line(_totals(groups))])
+    whole = Table(columns=_LISTED, rows=groups, thing="group")
+    table = whole if any(group.remarks for group in groups) else replace(whole, columns=whole.columns[:-1])
+    document = GroupList(groups=[of_row(ListedGroup, _LISTED, group) for group in groups])
+    return Result(document=document, parts=[table, Line(_totals(groups))], whole=whole)
 
 
 def descriptions(groups: Sequence[GroupStatus]) -> Result:
     """Return the state, the partitions and the members of each group."""
-    document = GroupDescriptions(groups=[_described(group) for group in groups])
+    document = GroupDescriptions(groups=[of_row(DescribedGroup, _DESCRIBED, group) for group in groups])
     parts = [part for group in groups for part in (Line(""), *_description(group))][1:]
-    return Result(document=document, parts=parts or [Line("no groups")])
+    whole = Table(
+        columns=[*_OF_KAFKA, *within(attrgetter("partition"), [_LOG_START, _TIME_LAG])],
+        rows=[line for group in groups for line in _lines(group)],
+        thing="line",
+    )
+    return Result(document=document, parts=parts or [Line("no groups")], whole=whole)
 
 
 def _description(group: GroupStatus) -> list[Table[_Line] | Line]:
@@ -135,27 +228,23 @@ def _description(group: GroupStatus) -> list[Table[_Line] | Line]:
     return [table, Line("; ".join((total, *group.remarks)))]
 
 
-def _described(group: GroupStatus) -> DescribedGroup:
+def _members(group: GroupStatus) -> list[DescribedMember] | None:
+    if group.members is None:
+        return None
+    return [of_row(DescribedMember, _OF_MEMBER, each) for each in sorted(group.members, key=_by_client)]
+
+
+def _partitions(group: GroupStatus) -> list[DescribedPartition]:
     holders = _holders(group.members or ())
-    members = None if group.members is None else sorted(group.members, key=_by_client)
-    return DescribedGroup(
-        group=group.group,
-        state=group.state,
-        type=group.group_type,
-        members=None if members is None else [of_columns(DescribedMember, _OF_MEMBER, each) for each in members],
-        partitions=[
-            of_columns(
-                DescribedPartition,
-                [*_OF_PARTITION, _LOG_START, _TIME_LAG],
-                row,
-                member_ids=[member.member_id for member in holders.get(row.topic_partition, ())],
-            )
-            for row in group.partitions
-        ],
-        lag=group.lag,
-        partitions_without_lag=group.partitions_without_lag,
-        remarks=group.remarks,
-    )
+    return [
+        of_row(
+            DescribedPartition,
+            _OF_PARTITION,
+            row,
+            member_ids=[member.member_id for member in holders.get(row.topic_partition, ())],
+        )
+        for row in group.partitions
+    ]
 
 
 def _lines(group: GroupStatus) -> Iterator[_Line]:

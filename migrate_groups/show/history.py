@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from migrate_groups.show import html
-from migrate_groups.show.audit import Evidence
 from migrate_groups.show.curves import drawn
-from migrate_groups.show.documents import Document
-from migrate_groups.show.reconciliation import Moment
-from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, hints
-from migrate_groups.show.rows import filled, object_type
+from migrate_groups.show.documents import document_type, filled
+from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, counts, hints
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from migrate_groups.text import counted
 
-_Group = object_type(GroupHistory)
+_DOCUMENT = document_type(History, "found", "first", "last", "groups", "timeline", "evidence")
 _MOST_ROWS = 50
 _MOST_CURVES = 100
 _COLUMNS: list[Column[GroupHistory]] = [
     Column("group", NAME, lambda each: each.group),
-    Column("topics", COUNT, lambda each: each.topics),
-    Column("partitions", COUNT, lambda each: each.partitions),
-    Column("commits", COUNT, lambda each: each.commits),
-    Column("rewinds", COUNT, lambda each: each.rewinds),
-    Column("deletions", COUNT, lambda each: each.deletions),
+    *counts("topics", "partitions", "commits", "rewinds", "deletions"),
     Column("first commit", MINUTE, lambda each: each.first_commit_at),
     Column("last commit", MINUTE, lambda each: each.last_commit_at),
     Column("highest lag", COUNT, lambda each: each.most_lag),
-    Column("last lag", COUNT, lambda each: each.last_lag),
-    Column("missing", COUNT, lambda each: each.missing),
+    *counts("last_lag", "missing"),
 ]
-
-
-class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
-    """The document that ``history`` prints: the commits and the lag of consumer groups over time.
-
-    - found: the number of groups.
-    - first, last: when the history begins and ends.
-    - groups: the 1,000 groups with the most commits.
-    - timeline: the lag of groups and of their topics over time, at most 2,000 rows. Rows of topics are left out first.
-    - evidence: for each partition of ``__consumer_offsets``, the offsets that were read and the number of missing
-      records.
-    """
-
-    found: int
-    first: datetime
-    last: datetime
-    groups: tuple[_Group, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
-    timeline: tuple[Moment, ...]  # type: ignore[valid-type]
-    evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
 
 
 def result(found: History) -> Result:
@@ -58,7 +29,7 @@ def result(found: History) -> Result:
     """
     table = Table(columns=_COLUMNS, rows=found.groups, thing="group", found=found.found, most=_MOST_ROWS)
     return Result(
-        document=filled(HistoryDocument, found),
+        document=filled(_DOCUMENT, found),
         kind="History of committed offsets",
         title=f"{counted(found.found, 'group')}, {SECOND.of(found.first)} to {SECOND.of(found.last)} (UTC)",
         parts=[table, *hints(_hints(found))],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from migrate_groups.show.result import Column, Line, Result, Role, Table, Tone, more
@@ -77,7 +77,8 @@ def _blocks(result: Result, size: Size) -> Iterator[str]:
     listed = [each for each in result.lines if each.tone is not Tone.PLAIN]
     yield "\n".join(f"- {_line(each, size)}" for each in listed[: size.rows])
     if result.figures:
-        yield "\n".join(_rows([["", *result.figures], [":--", *["--:"] * len(result.figures)], _total(result.figures)]))
+        sides = [":--", *["--:"] * len(result.figures)]
+        yield "\n".join(_rows([["", *result.figures], sides, ["total", *result.figures.values()]]))
     yield from (_table(each, size) for each in (*tables, *details) if not (each.groups or each.folded))
     yield "\n".join(_item(each.columns, row, size) for each in tables for row in each.pressing)
     yield from (_folded(each, size) for each in tables if each.folded)
@@ -86,10 +87,6 @@ def _blocks(result: Result, size: Size) -> Iterator[str]:
     yield from (_folded(each, size) for each in details if each.folded)
     yield from (_line(each, WHOLE) for each in result.lines if each.tone is Tone.PLAIN)
     yield "<br>".join(f"{name} {_code(value, WHOLE)}" for name, value in result.ids.items())
-
-
-def _total(figures: Mapping[str, str]) -> list[str]:
-    return ["total", *figures.values()]
 
 
 def _table(table: Table[Any], size: Size) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from migrate_groups.show import html
 from migrate_groups.show.curves import by_series, drawn, highest
-from migrate_groups.show.documents import Document
+from migrate_groups.show.documents import document_type, filled
 from migrate_groups.show.result import (
     COUNT,
     NAME,
@@ -21,11 +21,10 @@ from migrate_groups.show.result import (
     Role,
     Table,
     Verdict,
+    counts,
     hints,
 )
-from migrate_groups.show.rows import filled, object_type
-from migrate_groups.spark.reconciliation import result as job
-from migrate_groups.spark.reconciliation.result import GroupTopic, PartitionVerdict, Reconciliation
+from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 from migrate_groups.text import counted
 
 MEANING = {
@@ -48,17 +47,13 @@ def tally(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[status]:,} {status}" for status in MEANING if counts[status])
 
 
-_GroupTopic, _Partition = object_type(job.GroupTopic), object_type(job.PartitionVerdict)
-Moment = object_type(job.Moment)
+_DOCUMENT = document_type(
+    Reconciliation,
+    *("clean", "problems", "totals", "topics", "summary", "worst", "hints", "timeline", "quarantined"),
+)
 # More rows, bars and curves are hard to read; the tables on disk have every row.
 _MOST_ROWS, _MOST_TOPICS, _MOST_GROUPS, _MOST_CURVES = 50, 25, 40, 24
-_FIGURES: list[Column[GroupTopic]] = [
-    Column("partitions", COUNT, lambda each: each.partitions),
-    Column("lag before", COUNT, lambda each: each.lag_before),
-    Column("lag after", COUNT, lambda each: each.lag_after),
-    Column("produced", COUNT, lambda each: each.produced),
-    Column("consumed", COUNT, lambda each: each.consumed),
-]
+_FIGURES: list[Column[GroupTopic]] = counts("partitions", "lag_before", "lag_after", "produced", "consumed")
 _TIMES: list[Column[GroupTopic]] = [
     Column("time lag before", SPAN, lambda each: each.time_lag_before),
     Column("time lag after", SPAN, lambda each: each.time_lag_after),
@@ -73,37 +68,12 @@ _MEANINGS: list[Column[tuple[str, str]]] = [
 ]
 
 
-class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/reconciliation"):
-    """The document that ``reconcile`` prints.
-
-    - clean: whether no partition has a problem.
-    - problems: the number of partitions with the status missing, behind, unexpected or below-log-start.
-    - totals: the figures of all partitions.
-    - topics: the number of pairs of a group and a topic.
-    - summary: the figures of the 1,000 worst pairs.
-    - worst: the 20 worst partitions with a problem.
-    - hints: sentences for people.
-    - timeline: the lag over time, at most 2,000 rows; empty without snapshots from at least three times.
-    - quarantined: the number of invalid rows in the snapshots. No other figure includes these rows.
-    """
-
-    clean: bool
-    problems: int
-    totals: _GroupTopic  # type: ignore[valid-type]  # made from the job's row, as those that follow
-    topics: int
-    summary: tuple[_GroupTopic, ...]  # type: ignore[valid-type]
-    worst: tuple[_Partition, ...]  # type: ignore[valid-type]
-    hints: tuple[str, ...]
-    timeline: tuple[Moment, ...]  # type: ignore[valid-type]
-    quarantined: int
-
-
 def result(found: Reconciliation, summary_file: str | None = None) -> Result:
     """Return the result of a reconciliation: its topics, the partitions with a problem, hints, and lag over time.
 
     summary_file: the name of the file with every group and topic; None if it was not written.
     """
-    columns, totals = _columns(found), found.totals
+    columns, totals = [*_FIGURES, *(_TIMES if _is_timed(found) else [])], found.totals
     figures = {column.heading: column.text(totals) for column in columns}
     counts = {"partitions": COUNT.of(totals.partitions), "topics": COUNT.of(found.topics)}
     set_aside = {"rows set aside": COUNT.of(found.quarantined)} if found.quarantined else {}
@@ -117,7 +87,7 @@ def result(found: Reconciliation, summary_file: str | None = None) -> Result:
         groups=Groups(_of_group, _worst_first),
     )
     return Result(
-        document=filled(ReconciliationDocument, found),
+        document=filled(_DOCUMENT, found),
         kind="Reconciliation of committed offsets",
         title=f"Reconciled: {counted(totals.partitions, 'partition')} ({tally(totals.counts)})",
         verdict=Verdict("clean" if found.clean else "broken", _conclusion(found), found.clean),
@@ -149,16 +119,12 @@ def page(found: Reconciliation) -> str:
     )
 
 
-def _columns(found: Reconciliation) -> list[Column[GroupTopic]]:
-    return [*_FIGURES, *(_TIMES if _is_timed(found) else [])]
-
-
 def _is_timed(found: Reconciliation) -> bool:
     """Return whether the age of the oldest unread record is known for any partition, before or after the migration."""
     return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
-def _where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | job.Moment], str | None]:
+def _where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Moment], str | None]:
     """Return a function that names the group of a row, such as ``billing``; None if the row has no group.
 
     If the rows are of several clusters, the name is ``billing on CLUSTER-ID``.
@@ -193,9 +159,9 @@ def _worst(found: Reconciliation) -> Table[PartitionVerdict]:
     return Table(columns=columns, rows=found.worst, thing="partition", found=found.problems)
 
 
-def _timeline(found: Reconciliation) -> Table[Sequence[job.Moment]]:
+def _timeline(found: Reconciliation) -> Table[Sequence[Moment]]:
     where = _where(found)
-    columns: list[Column[Sequence[job.Moment]]] = [
+    columns: list[Column[Sequence[Moment]]] = [
         Column("group", NAME, lambda moments: where(moments[0])),
         Column("topic", NAME._replace(unknown="(all)"), lambda moments: moments[0].topic),
         Column("moments", COUNT, len),

@@ -1,17 +1,18 @@
 """The result of a command: tables with their columns, figures and remarks.
 
-``terminal_text.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they
-escape names and texts. The JSON document of a command is a class (``documents.py``), because programs rely on the
-names, types and order of its fields. A column names its field there.
+``terminal_text.py``, ``markdown.py`` (comments of pull requests), ``html.py`` (pages) and ``csv.py`` draw any result.
+Only they escape names and texts. The JSON document of a command is a class, because programs rely on the names and
+types of its fields. ``documents.py`` makes the classes of its rows from the columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from migrate_groups.snapshots.times import span_in_words
@@ -38,11 +39,12 @@ class Role(Enum):
 
 
 class Kind(NamedTuple):
-    """How the values of a column become text. unknown: the text of None."""
+    """How the values of a column become text. unknown: the text of None. type: their type in the JSON document."""
 
     role: Role
     text: Callable[[Any], str] = str
     unknown: str = UNKNOWN
+    type: Any = str
 
     def of(self, value: object) -> str:
         """Return a value as text, not yet escaped."""
@@ -52,16 +54,17 @@ class Kind(NamedTuple):
 NAME = Kind(Role.NAME)
 WORD = Kind(Role.WORD)
 TEXT = Kind(Role.TEXT, unknown="")
-OFFSET = Kind(Role.FIGURE)
+OFFSET = Kind(Role.FIGURE, type=int)
 """A number without separators, as Kafka's tools print it, so that it can be copied."""
-LENGTH = Kind(Role.FIGURE, lambda items: str(len(items)))
+TEXTS = Kind(Role.TEXT, "; ".join, type=Sequence[str])
+LENGTH = Kind(Role.FIGURE, lambda items: str(len(items)), type=Sequence[str])
 """The number of items in a list."""
-COUNT = Kind(Role.FIGURE, "{:,}".format)
-SECONDS = Kind(Role.FIGURE, "{:.1f} s".format)
-SPAN = Kind(Role.FIGURE, lambda seconds: span_in_words(timedelta(seconds=seconds)))
+COUNT = Kind(Role.FIGURE, "{:,}".format, type=int)
+SECONDS = Kind(Role.FIGURE, "{:.1f} s".format, type=float)
+SPAN = Kind(Role.FIGURE, lambda seconds: span_in_words(timedelta(seconds=seconds)), type=float)
 """A number of seconds, in its two largest units."""
-SECOND = Kind(Role.WORD, "{:%Y-%m-%d %H:%M:%S}".format)
-MINUTE = Kind(Role.FIGURE, "{:%Y-%m-%d %H:%M}".format)
+SECOND = Kind(Role.WORD, "{:%Y-%m-%d %H:%M:%S}".format, type=datetime)
+MINUTE = Kind(Role.FIGURE, "{:%Y-%m-%d %H:%M}".format, type=datetime)
 
 
 def _range(value: Any) -> str:
@@ -88,9 +91,10 @@ class Column(NamedTuple, Generic[T]):
 
     - heading: in capitals, such as ``LOG-END-OFFSET``, in a table like those of ``kafka-consumer-groups``. Comments and
       pages show such a heading in lower case without hyphens.
-      A column without a heading is only in the JSON document.
+      A column that has a field and no heading is only in the JSON document.
     - value: returns the value of a row; None if it is not known.
     - field: the name of the value in the JSON document; empty if it is not in there.
+    - type: the type of the value there; None: that of the kind.
     - tone: returns a word for which a renderer may have a colour, such as ``exact`` or ``refuse``.
     """
 
@@ -98,6 +102,7 @@ class Column(NamedTuple, Generic[T]):
     kind: Kind
     value: Callable[[T], Any]
     field: str = ""
+    type: Any = None
     tone: Callable[[T], str] | None = None
 
     def text(self, row: T) -> str:
@@ -137,6 +142,10 @@ class Table(Generic[T]):
     folded: str = ""
     groups: Groups[T] | None = None
     pressing: Sequence[T] = ()
+
+    def __post_init__(self) -> None:
+        shown = [column for column in self.columns if column.heading or not column.field]
+        object.__setattr__(self, "columns", shown)
 
     @property
     def is_empty(self) -> bool:
@@ -200,6 +209,7 @@ class Result:
     - verdict: shown with the heading. places: names that belong to it, such as that of the cluster.
     - figures: the most important numbers, by their names, as texts.
     - details: tables that only comments show.
+    - whole: the table of CSV output, if no table in ``parts`` has all of its columns and rows.
     - everything: the name of a file or option, and what it does for the reader of a comment that is cut.
     - ids: identifiers at the end of a comment, by their names.
     """
@@ -212,6 +222,7 @@ class Result:
     places: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[Table[Any]] = ()
+    whole: Table[Any] | None = None
     everything: tuple[str, str] | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
 
@@ -219,6 +230,18 @@ class Result:
     def tables(self) -> list[Table[Any]]:
         """The tables of a terminal."""
         return [each for each in self.parts if isinstance(each, Table)]
+
+    @property
+    def main(self) -> Table[Any] | None:
+        """The table of CSV output; None if there is no table."""
+        return self.whole or next(iter(self.tables), None)
+
+    @property
+    def beside_main(self) -> list[Table[Any] | Line]:
+        """What a terminal shows in addition to the rows of `main`, and how many rows `main` does not have."""
+        rest = self.main.left_out(len(self.main.rows)) if self.main else ""
+        beside = self.lines if self.whole else [each for each in self.parts if each is not self.main]
+        return [*beside, *([Line(rest)] if rest else [])]
 
     @property
     def lines(self) -> list[Line]:
@@ -234,14 +257,14 @@ def more(rest: int, thing: str, *, at_least: bool = False) -> str:
     return f"… and {'at least ' if at_least else ''}{counted(rest, f'more {thing}')}" if rest > 0 else ""
 
 
-def headed(columns: Iterable[Column[T]]) -> list[Column[T]]:
-    """Return the columns that are not only in the JSON document."""
-    return [column for column in columns if column.heading]
+def counts(*names: str) -> list[Column[Any]]:
+    """Return a column of numbers for each of these attributes of a row, such as ``last_lag``: last lag."""
+    return [Column(name.replace("_", " "), COUNT, attrgetter(name)) for name in names]
 
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:
     """Return columns of a part of each row. Their values are unknown in a row without this part."""
-    return [Column(column.heading, column.kind, partial(_of_part, part, column)) for column in columns]
+    return [column._replace(value=partial(_of_part, part, column)) for column in columns]  # type: ignore[misc]
 
 
 def _of_part(part: Callable[[S], T | None], column: Column[T], row: S) -> object:

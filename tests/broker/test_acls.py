@@ -27,7 +27,7 @@ from kafka.admin import (
 from migrate_groups.cli.registry import GROUPS
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
+from migrate_groups.spark.offsets_topic.audit_result import Audit
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.mirror import records, write
@@ -72,7 +72,9 @@ CLEAN = Audit(
     summary=(),
     doubtful=(),
     late_commits=(),
-    log=OfLog((), (), ()),
+    deletions=(),
+    evidence=(),
+    malformed=(),
     problems=0,
     undetermined=0,
 )

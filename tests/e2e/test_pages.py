@@ -40,7 +40,6 @@ ELSEWHERE = {
     "scripts/quickstart": "it downloads everything anew, and runs the demo: tests/e2e/test_demo.py",
     "scripts/test": "it runs this test",
     "pip install .": "tests/e2e/test_packages.py",
-    "pipx install .": "tests/e2e/test_packages.py",
     "pip install '.[spark]'": "it downloads PySpark: tests/e2e/test_packages.py installs the package without it",
     "pip wheel --wheel-dir wheels .": "it downloads all dependencies",
     "pip install --no-index --find-links wheels migrate-groups": "it needs these",

@@ -602,5 +602,5 @@ def test_a_log_with_gaps_leaves_the_verdicts_of_the_other_cluster(spark: SparkSe
     found = two_clusters(spark, (None,), ((20, TOPIC), (25, TOPIC)))
     assert (found.old["undetermined"], found.new["starts-at-snapshot"]) == (1, 1)
     assert found.source_log is not None
-    assert ([each.missing for each in found.source_log.evidence], found.log.evidence[0].missing) == ([1], 0)
+    assert ([each.missing for each in found.source_log.evidence], found.evidence[0].missing) == ([1], 0)
     assert found.doubtful[0].reason == "on the old group's cluster: partition 3 of the log lacks 1 of its offsets"

@@ -18,7 +18,7 @@ from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.local_rows import MAX_ROWS
-from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed, OfLog
+from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.drawn import on_a_terminal
@@ -29,7 +29,9 @@ PROVEN = Audit(
     summary=(),
     doubtful=(),
     late_commits=(),
-    log=OfLog((), (), ()),
+    deletions=(),
+    evidence=(),
+    malformed=(),
     rewinds=0,
     problems=0,
     undetermined=0,
@@ -129,8 +131,8 @@ def test_counts_beyond_the_longest_list_are_said(rows, rest):
     """
     read = Evidence(3, 0, 9, 0, 0, 0, 0, malformed=1500, held_back=0, whole=False)
     deletions = (Deletion("new", "t", 0, NOON),) * rows
-    log = OfLog(deletions, (read,), (Malformed(3, 0, "too short"),) * MAX_ROWS)
-    shown = on_a_terminal(views.result(replace(PROVEN, log=log)))
+    malformed = (Malformed(3, 0, "too short"),) * MAX_ROWS
+    shown = on_a_terminal(views.result(replace(PROVEN, deletions=deletions, evidence=(read,), malformed=malformed)))
     assert "1,500 records can't be decoded; the first: partition 3, offset 0: too short" in shown
     assert rest in shown
 

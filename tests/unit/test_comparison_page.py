@@ -12,8 +12,7 @@ from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Counts, Method, Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import TranslatedOffset
-from migrate_groups.show.comparison import rows
-from migrate_groups.show.comparison_page import page
+from migrate_groups.show.comparison import page, rows
 
 HOSTILE = 'web"><script>\n'
 EXACT = Position(status=Status.EXACT, offset=1010, method=Method.WALK, compared=20, as_of=2000, before=b"\x01" * 16)

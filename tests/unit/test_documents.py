@@ -31,6 +31,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import is_journal
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox import broker
+from migrate_groups.show import short_results
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 from tests.support.documents import DOCS, SCHEMAS, name_of, parsed
 
@@ -440,7 +441,7 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
 
     kafka.wait = interrupt
     assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
-    monkeypatch.setattr(sandbox, "_document", interrupt)
+    monkeypatch.setattr(short_results, "sandbox", interrupt)
     assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"
 
 

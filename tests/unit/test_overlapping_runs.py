@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.claims import ClaimState, decode
@@ -225,6 +226,17 @@ def test_without_permission_the_plan_warns(cli):
     assert "it is not known whether another run handed over partitions of old" in done.stdout
     assert "grant Read on groups with the prefix 'migrate-groups.'" in done.stdout
     assert cli.offset("new") == 5
+
+
+def test_without_permission_groups_that_consume_the_topics_are_named(cli):
+    """Without Read on the journal, a group that consumes the topics at or after the old group's offsets is named."""
+    cli.cluster.deny(Resource(ResourceType.GROUP, journal_group("old")), Operation.READ)
+    for group, offset in (("ahead", 5), ("behind", 4)):
+        assigned = frozenset([PARTITION])
+        cli.cluster.join(group, Member(member_id=group, client_id=group, host="/h", assignment=assigned))
+        cli.cluster.commit(group, PARTITION, offset)
+    said = cli("migrate", "split.toml", "--dry-run").stdout
+    assert "group ahead with members on these topics and commits at or after these offsets" in said
 
 
 @pytest.mark.parametrize("metadata", ["", "{}", "[]", "[" * 5000, '[{"run":1}]', "\ud800"])

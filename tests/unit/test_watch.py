@@ -11,13 +11,13 @@ from msgspec import structs
 
 from migrate_groups.api.cluster import Cluster
 from migrate_groups.api.snapshot import Snapshot
+from migrate_groups.cli.progress import progress_line, progress_rows
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.watch import Goals, WatchProgress, goals, watch
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.show.replay import progress_line, progress_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster

@@ -12,7 +12,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.measured_costs import CostsRequest, compare_after, measure
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
@@ -68,7 +68,7 @@ def advise(
             help="With --log: compare what was predicted with what the log shows since this split, of migrate.",
         ),
     ] = None,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
     """Say which groups several applications share, and what that costs.
@@ -130,6 +130,6 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
         sys.stdout.write(text)
         return
     write_whole(output, lambda file: file.write(text.encode()))
-    if output_format == "json":
-        print_document(views.result(found).document)
+    if output_format != "table":
+        show_as(output_format, views.result(found))
     talk(f"{output} written; next: migrate-groups {shell_command('migrate', [str(output)], '--dry-run')}")

@@ -47,7 +47,7 @@ def audit(
             "although no member made them. May be repeated.",
         ),
     ] = None,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     target: TargetCluster,
     connection: Connection,
 ) -> None:

@@ -45,7 +45,7 @@ def compare(
         ),
     ] = None,
     force: options.Force = False,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     target: TargetCluster,
     copies: Copies,
     connection: Connection,
@@ -92,10 +92,10 @@ def compare(
 def _report(found: Comparison, folder: Path) -> None:
     from migrate_groups.files import translated_offsets_parquet
     from migrate_groups.files.safe_write import write_whole
-    from migrate_groups.show import comparison, comparison_page
+    from migrate_groups.show import comparison
 
     translated_offsets_parquet.save(comparison.rows(found), folder / "translated_offsets.parquet")
-    write_whole(folder / "report.html", lambda file: file.write(comparison_page.page(found).encode()))
+    write_whole(folder / "report.html", lambda file: file.write(comparison.page(found).encode()))
 
 
 def _save(found: Comparison, output: Path, accept_reread: int, *, force: bool) -> None:

@@ -35,7 +35,7 @@ def delete_groups(
     """
     from migrate_groups.migration.delete_groups import delete_groups as delete
     from migrate_groups.migration.delete_groups import what_would_go
-    from migrate_groups.show.documents import DeleteGroupDocument
+    from migrate_groups.show.short_results import deleted
 
     wanted, clock = options.all_groups(groups, group), SystemClock()
     terminal = Terminal(yes=yes, output_format=output_format)
@@ -45,12 +45,12 @@ def delete_groups(
             committed = what_would_go(reader, wanted, clock)
         terminal.would_delete(committed)
         if output_format == "json":
-            print_document(DeleteGroupDocument.of(committed))
+            print_document(deleted(committed))
         return
     terminal.check_can_be_asked()
     with connection.open_writer() as clients:
         warn_of_hidden_topics(clients.writer)
         done = delete(clients.writer, wanted, clock, terminal)
     if output_format == "json":
-        print_document(DeleteGroupDocument.of(done.committed, done.deleted, done.failures))
+        print_document(deleted(done.committed, done.deleted, done.failures))
     done.check()

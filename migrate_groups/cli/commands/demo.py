@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import kafka_here, options
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
 from migrate_groups.errors import HandOverBroken, UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
@@ -21,8 +20,7 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from migrate_groups.demo.ledger import Count
-    from migrate_groups.demo.scene import Ending, Scene, Telling
+    from migrate_groups.demo.scene import Scene, Telling
     from migrate_groups.sandbox.jars import KafkaJars
     from migrate_groups.sandbox.java import Java
 
@@ -74,12 +72,9 @@ def demo(
         _scene(story, jars, mirror, java, output, telling) as scene,
     ):
         ending = scene.play()
-        if output_format == "json":
-            from migrate_groups.show.documents import DemoDocument
+        from migrate_groups.show import short_results
 
-            print_document(DemoDocument(output=output, migrate_groups=ending.ours, naive=ending.naive))
-        else:
-            _show_ending(ending)
+        show_as(output_format, short_results.demo(output, ending))
         talk(f"the files are in {output}")
         if keep:
             talk(f"Kafka stays at {scene.where} until you press Ctrl-C")
@@ -168,25 +163,3 @@ def _telling(*, to_stderr: bool) -> Iterator[Telling]:
         )
     finally:
         status.stop()
-
-
-def _show_ending(ending: Ending) -> None:
-    from migrate_groups.show.result import COUNT, WORD, Column, Result, Table
-
-    ways = (("migrate-groups", ending.ours), (ending.naive_way, ending.naive))
-    columns: list[Column[tuple[str, Count]]] = [
-        Column("", WORD, lambda row: row[0]),
-        Column("produced", COUNT, lambda row: row[1].produced),
-        Column("processed", COUNT, lambda row: row[1].processed),
-        Column("skipped", COUNT, lambda row: row[1].skipped),
-        Column("twice", COUNT, lambda row: row[1].twice),
-    ]
-    rows = [(way, count) for way, count in ways if count is not None]
-    result = Result(parts=[Table(columns=columns, rows=rows)])
-    ours = ending.ours
-    show(
-        "",
-        result,
-        "",
-        f"produced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}",
-    )

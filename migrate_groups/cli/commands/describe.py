@@ -19,7 +19,7 @@ def describe(
     *,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Describe every group of the cluster.")] = False,
     time_lag: options.TimeLag = False,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
     """Show the members, committed offsets and lag of groups; of named ones also what was handed over.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from migrate_groups.cli import options
-from migrate_groups.cli.console import load_table, talk
-from migrate_groups.cli.json_output import check_stdout_is_free, print_bytes, print_document
+from migrate_groups.cli.console import load_table, show_written
+from migrate_groups.cli.json_output import check_stdout_is_free, print_bytes
 from migrate_groups.errors import UsageError
-from migrate_groups.text import counted
 
 
 def export(
@@ -38,8 +37,6 @@ def export(
         print_bytes(content)
     else:
         write_whole(output, lambda stream: stream.write(content), replace=force)
-    if output_format == "json":
-        from migrate_groups.show.file_documents import ExportDocument
+    from migrate_groups.show import offset_files
 
-        print_document(ExportDocument(output=output, exported=len(table) - left_out, left_out=left_out))
-    talk(f"{counted(len(table) - left_out, 'partition')} exported, {left_out:,} without a commit left out")
+    show_written(output_format, offset_files.export(output, len(table) - left_out, left_out))

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.console import check_output, load_table, save_table, talk
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
-from migrate_groups.text import counted
+from migrate_groups.cli.console import check_output, load_table, save_table, show_written
+from migrate_groups.cli.json_output import check_stdout_is_free
 
 
 def filter_rows(
@@ -45,8 +44,6 @@ def filter_rows(
     table = load_table(file)
     selected = select(table, selection)
     save_table(selected, output, force=force)
-    if output_format == "json":
-        from migrate_groups.show.file_documents import FilterDocument
+    from migrate_groups.show import offset_files
 
-        print_document(FilterDocument.of(output, table, selected))
-    talk(f"{counted(len(selected), 'partition')} of {len(table):,} kept")
+    show_written(output_format, offset_files.selection(output, table, selected))

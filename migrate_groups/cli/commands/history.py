@@ -36,7 +36,7 @@ def history(
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="The time between two points of the history.")
     ] = "1h",
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
     """Show lag and commits of groups over time, from Kafka's own log of commits, with Spark.

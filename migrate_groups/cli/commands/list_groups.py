@@ -32,7 +32,7 @@ def list_groups(
             help="Only groups in this state, such as Stable or Empty, in any letter case; may be repeated.",
         ),
     ] = None,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
     """List groups with state, type, members, topics and lag.

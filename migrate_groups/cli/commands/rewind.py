@@ -12,8 +12,8 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import check_output, load_table, save_table, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.console import check_output, load_table, save_table, show_written, talk, warn_of_hidden_topics
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.rewind_to import (
     PastEnd,
@@ -146,16 +146,15 @@ def rewind(
     _echo(target, zone)
     with connection.open_reader() as reader:
         from migrate_groups.migration.rewind import rewind as look_up
-        from migrate_groups.show import offsets
+        from migrate_groups.show import offset_files
 
         rows = _rows(reader, table, group, selection, clock)
         result = look_up(reader, rows, target, clock, past_end=past_end or "end", strict=strict)
     time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
-    shown = offsets.rewound(output, time, result)
-    talk(shown, *_left_out(result, selection))
     save_table(result.snapshot, output, force=force)
-    if output_format == "json":
-        print_document(shown.document)
+    show_written(output_format, offset_files.rewind(output, time, result))
+    for line in _left_out(result, selection):
+        talk(line)
     if str(output) != "-":
         talk(f"written to {output}; next: migrate-groups {shell_command('apply', [str(output)], '--to-group NAME')}")
 

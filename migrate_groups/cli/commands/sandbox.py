@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import kafka_here, options
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
 from migrate_groups.errors import UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from migrate_groups.sandbox.broker import Sandbox
-    from migrate_groups.show.documents import SandboxDocument
+    from migrate_groups.show.result import Result
 
 
 def sandbox(
@@ -46,6 +44,8 @@ def sandbox(
     if mirror and brokers > 1:
         raise UsageError("--mirror runs two clusters of one broker each: leave out --brokers")
     kafka, java = find_kafka(version=kafka_version, home=kafka_home, maven_mirror=maven_mirror)
+    from migrate_groups.show import short_results
+
     if mirror:
         maker = find_mirror_maker(kafka, java, home=kafka_home, maven_mirror=maven_mirror)
         from migrate_groups.sandbox.mirrored import start_mirrored
@@ -59,7 +59,7 @@ def sandbox(
                 "terminal, say:",
                 f"  migrate-groups compare GROUP --bootstrap-server {source} --to-bootstrap-server {target}",
             )
-            _run(_document(both.source, kafka.version, both.target), output_format, both.wait)
+            _run(short_results.sandbox(both.source, kafka.version, both.target), output_format, both.wait)
         return
     from migrate_groups.sandbox.broker import start_sandbox
 
@@ -71,30 +71,11 @@ def sandbox(
             f"Kafka {kafka.version} runs until you press Ctrl-C; its data goes with it. In another terminal, say:",
             f"  migrate-groups snapshot GROUP -o before.csv --bootstrap-server {running.bootstrap_servers}",
         )
-        _run(_document(running, kafka.version, None), output_format, running.wait)
+        _run(short_results.sandbox(running, kafka.version), output_format, running.wait)
 
 
-def _run(document: SandboxDocument, output_format: str, wait: Callable[[], None]) -> None:
+def _run(shown: Result, output_format: str, wait: Callable[[], None]) -> None:
     """Print the addresses of the brokers, and wait for Ctrl-C."""
     with suppress(KeyboardInterrupt):  # no failure, because it is the way to stop the sandbox
-        if output_format == "json":
-            print_document(document)
-        else:
-            show(document.bootstrap_servers)
-            if document.target_bootstrap_servers is not None:
-                show(document.target_bootstrap_servers)
+        show_as(output_format, shown)
         wait()
-
-
-def _document(kafka: Sandbox, version: str, target: Sandbox | None) -> SandboxDocument:
-    from migrate_groups.show.documents import Broker, SandboxDocument
-
-    brokers = tuple(
-        Broker(node_id=node.node_id, bootstrap_servers=node.bootstrap_servers, pid=node.pid) for node in kafka.nodes
-    )
-    return SandboxDocument(
-        bootstrap_servers=kafka.bootstrap_servers,
-        target_bootstrap_servers=None if target is None else target.bootstrap_servers,
-        kafka_version=version,
-        brokers=brokers,
-    )

@@ -9,11 +9,10 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import check_output, save_table, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.console import check_output, save_table, show_written, warn_of_hidden_topics
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.progress_display import shown_work
 from migrate_groups.cli.time_lag import with_time_lag
-from migrate_groups.text import counted, some
 
 
 def snapshot(
@@ -48,8 +47,6 @@ def snapshot(
             taken = with_time_lag(reader, taken)
         warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
-    if output_format == "json":
-        from migrate_groups.show.file_documents import SnapshotDocument
+    from migrate_groups.show import offset_files
 
-        print_document(SnapshotDocument.of(output, taken))
-    talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {options.name_of(output)}")
+    show_written(output_format, offset_files.snapshot(output, wanted, taken))

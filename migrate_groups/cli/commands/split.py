@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.console import check_output, load_table, save_table, talk
-from migrate_groups.cli.json_output import check_stdout_is_free, print_document
+from migrate_groups.cli.console import check_output, load_table, save_table, show_written, talk
+from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.errors import UsageError
-from migrate_groups.text import shell_command, some
+from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.planning.options import WriteOptions
@@ -65,22 +65,13 @@ def split(
     check_output(output, force=force)
     table = load_table(file)
     from migrate_groups.planning.options import WriteOptions
-    from migrate_groups.show import offsets
-    from migrate_groups.show.file_documents import SplitDocument
+    from migrate_groups.show import offset_files
     from migrate_groups.snapshots.split import split as split_table
 
     wanted, reviewed = _spec(spec, to, stay, table.groups())
     result, coverage = split_table(table, wanted)
-    others = [group for group in table.groups() if group not in (wanted.source, None)]
-    document = SplitDocument.of(output, wanted.source, coverage, others, result)
-    talk(offsets.coverage(document))
     save_table(result, output, force=force)
-    if output_format == "json":
-        print_document(document)
-    left_out = f"; left out: rows of {some(others)}" if others else ""
-    targets = ", ".join(f"{len(topics)} to {group}" for group, topics in coverage.targets.items())
-    stays = "" if table.groups() == [None] else f", {len(coverage.stay)} stay with {wanted.source}"
-    talk(f"topics: {targets}{stays}{left_out}")
+    show_written(output_format, offset_files.split(output, wanted.source, coverage, table, result))
     if reviewed != WriteOptions():
         talk(f"the options of {spec} are not in the table: {_as_flags(reviewed)}")
     if str(output) != "-":

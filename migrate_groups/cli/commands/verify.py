@@ -9,11 +9,10 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.console import show_as, talk, warn_of_hidden_topics
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import shell_command, some
+from migrate_groups.text import shell_command
 
 
 def verify(
@@ -46,16 +45,8 @@ def verify(
         how = Wait(wait=seconds, settle=quiet, offsets=True, progress=terminal.still_running, said=terminal.said)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
         left_out = warn_of_hidden_topics(reader)
-    unseen = "; topics that are hidden from this principal are not included" if left_out else ""
-    if output_format == "json":
-        from migrate_groups.show.documents import VerifyDocument
+    from migrate_groups.show.short_results import VerifyDocument, verified
 
-        print_document(
-            VerifyDocument(groups=tuple(wanted), topics=tuple(topic or []), settle=quiet, sees_every_topic=not left_out)
-        )
-    elif topic:
-        which = f"{some(topic)} of {some(wanted)}"
-        show(f"stopped: {which}; no member on these topics, and no offset of theirs moved within {settle}{unseen}")
-    else:
-        show(f"stopped: {some(wanted)}; no member, and no offset moved within {settle}{unseen}")
+    found = VerifyDocument(groups=tuple(wanted), topics=tuple(topic or []), settle=quiet, sees_every_topic=not left_out)
+    show_as(output_format, verified(found, settle))
     talk(f"next: migrate-groups {shell_command('snapshot', wanted, '-o before.parquet')}")

@@ -11,10 +11,9 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import load_table, show, talk, warn_of_hidden_topics
-from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.console import load_table, show_as, talk, warn_of_hidden_topics
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import named, some
 
 
 def watch(
@@ -65,12 +64,6 @@ def watch(
             talk(f"no topic id of {named('topic', without_id)}: not known whether it was created again since")
         with shown_progress(group) as tell:
             done = follow(reader, group, wanted, clock, tell, timeout=seconds)
-    if output_format == "json":
-        from migrate_groups.show.documents import WatchDocument
+    from migrate_groups.show.short_results import watched
 
-        print_document(WatchDocument.of(group, wanted, done))
-        return
-    show(
-        f"reached: {counted(done.total.partitions, 'partition')} of {group}, {counted(done.total.records, 'record')}, "
-        f"watched for {done.seconds:.0f} s"
-    )
+    show_as(output_format, watched(group, wanted, done))

@@ -31,11 +31,11 @@ ReceiptArgument = Annotated[
 _SETTLE = "10s"
 _NO_TARGET = TargetCluster()
 Format = Annotated[
-    Literal["table", "json"],
+    Literal["table", "json", "csv"],
     typer.Option(
         "--format",
-        help="How the outcome is shown. json prints one document on stdout: the plan of a dry run, or the receipt of a "
-        "write.",
+        help="How the outcome is shown. csv has the plan's partitions. json prints one document on stdout: the "
+        "plan of a dry run, or the receipt of a write.",
     ),
 ]
 

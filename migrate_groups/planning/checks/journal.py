@@ -12,7 +12,7 @@ from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives, in_words
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
@@ -28,6 +28,7 @@ class JournalFacts:
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
     - not_known: by group, why its claims are not known, and what to do.
+    - further: if some are not known, other groups that consume the partitions from the same offsets on.
     """
 
     run: str
@@ -37,6 +38,7 @@ class JournalFacts:
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
     not_known: Mapping[str, str] = field(default_factory=dict)
+    further: tuple[str, ...] = ()
 
     @property
     def groups(self) -> list[str]:
@@ -68,8 +70,11 @@ def journal(facts: JournalFacts) -> Judgement | None:
         return Verdict.REFUSE, some(found, 3)
     if facts.not_known:
         reasons = dict.fromkeys(facts.not_known.values())
+        if facts.further:
+            what = f"{named('group', facts.further)} with members on these topics and commits at or after these offsets"
+            reasons[f"is it one of these? {what}"] = None
         return Verdict.NOT_KNOWN, (
-            f"it is not known whether another run handed over partitions of {some(facts.not_known)}: {some(reasons, 3)}"
+            f"it is not known whether another run handed over partitions of {some(facts.not_known)}: {some(reasons, 4)}"
         )
     sources = some({group for group, _, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"

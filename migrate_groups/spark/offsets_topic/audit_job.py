@@ -185,16 +185,18 @@ def _concluded(proof: DataFrame, late: DataFrame | None, log: OfLog, source_log:
     if late is not None and old["late-commit"]:
         late_rows = plain_rows(late.where(~F.col("recreated")).orderBy(*_IN_ORDER), LateCommit)
     return Audit(
+        problems=problems,
+        undetermined=undetermined,
         old=old,
         new=_count(counts, "new", audit.NEW_VERDICTS),
         rewinds=sum(row.rewinds for row in counts),
         summary=_summary(counts),
         doubtful=doubtful,
         late_commits=late_rows,
-        log=log,
+        deletions=log.deletions,
+        evidence=log.evidence,
+        malformed=log.malformed,
         source_log=source_log,
-        problems=problems,
-        undetermined=undetermined,
     )
 
 

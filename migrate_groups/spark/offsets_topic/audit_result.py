@@ -84,11 +84,12 @@ class Malformed(NamedTuple):
     problem: str
 
 
-class OfLog(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfLog:
     """What an audit found in the log of one cluster's ``__consumer_offsets``.
 
-    deletions: committed offsets that were deleted or have expired. evidence: how complete each partition of the log is.
-    malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or have expired, and deleted groups. evidence: how complete each
+    partition of the log is. malformed: records that can't be decoded.
     """
 
     deletions: tuple[Deletion, ...]
@@ -97,26 +98,27 @@ class OfLog(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """The result of the command audit. Each table has at most 1000 rows.
+class Audit(OfLog):
+    """The result of the command audit. Each list has at most 1000 rows.
 
-    - old, new: the number of partitions by verdict on the source group and on the target group.
-    - rewinds: the number of partitions in which a target group committed a lower offset than before.
     - problems: the number of partitions with a rewind or with the verdict ``late-commit``, ``earlier``, ``later`` or
       ``missing``.
     - undetermined: the number of other partitions with the verdict ``undetermined``.
+    - old, new: the number of partitions by verdict on the source group and on the target group.
+    - rewinds: the number of partitions in which a target group committed a lower offset than before.
+    - summary: one row for each group and topic.
     - doubtful: the partitions that ``problems`` and ``undetermined`` count.
-    - log: what was found in the log of the target groups' cluster.
-    - source_log: what was found in the log of the source groups' cluster; None: it is the same cluster.
+    - late_commits: commits of the source group after its offsets were handed over.
+    - deletions, evidence, malformed: what was found in the log of the target groups' cluster (`OfLog`).
+    - source_log: the same of the source group's cluster; None: it is the same cluster.
     """
 
+    problems: int
+    undetermined: int
     old: dict[str, int]
     new: dict[str, int]
     rewinds: int
     summary: tuple[AuditedTopic, ...]
     doubtful: tuple[Partition, ...]
     late_commits: tuple[LateCommit, ...]
-    log: OfLog
     source_log: OfLog | None = None
-    problems: int
-    undetermined: int

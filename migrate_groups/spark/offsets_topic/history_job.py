@@ -59,14 +59,17 @@ class GroupHistory(NamedTuple):
 class History:
     """The result of the command history.
 
-    groups: the groups with the most commits, at most 1000. found: the number of all groups. timeline: the lag of groups
-    and of their topics over time, at most 2000 rows. evidence: how complete each partition of the log is.
+    - found: the number of groups.
+    - first, last: when the history begins and ends.
+    - groups: the groups with the most commits, at most 1000.
+    - timeline: the lag of groups and of their topics over time, at most 2000 rows. Rows of topics are left out first.
+    - evidence: how complete each partition of the log is.
     """
 
-    groups: tuple[GroupHistory, ...]
     found: int
     first: datetime
     last: datetime
+    groups: tuple[GroupHistory, ...]
     timeline: tuple[Moment, ...]
     evidence: tuple[Evidence, ...]
 

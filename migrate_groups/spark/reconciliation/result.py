@@ -99,7 +99,7 @@ class Moment(NamedTuple):
 class Reconciliation:
     """The result of comparing committed offsets and lag before and after a migration.
 
-    - totals: the sums over all topics.
+    - totals: the figures of all partitions.
     - topics: the number of pairs of a group and a topic. summary: these pairs, the worst first, at most 1000.
     - worst: the partitions with a problem, the worst first, at most 20.
     - hints: sentences for the user.
