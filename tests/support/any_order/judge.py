@@ -68,14 +68,15 @@ def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
     """Judge a way back that was not completed. Return whether its operator must complete it first."""
     if ended.name not in BACK:
         return False
-    for topic in run.to if verb.wrote else ():
+    # Also if nothing was to be written: the topics may be the source group's again, and only a re-run says so.
+    for topic in run.to if verb.sent else ():
         if world.owner[topic] in verb.of_topic[topic]:
             world.owner[topic] = None
     if "processed twice" in ended.err:
         for partition in verb.partitions:
             said = range(world.ledger.starts[partition], world.ledger.ends[partition])
             world.ledger.may_repeat(partition, said, f"{ended.name} said so, with exit 4")
-    return bool(verb.wrote)
+    return verb.sent
 
 
 def judge_coverage(world: World, ended: Ended, verb: Verb) -> None:

@@ -79,6 +79,7 @@ class Verb:
     - of_topic: for each topic, the groups of the command that may own the topic.
     - covered: the partitions that had a committed offset in one of these groups when the tool read them.
     - confirmed: by group and partition, the value of `World.moments` when the second client read the offset.
+    - sent: whether the tool has sent a request that writes, also one that writes a claim to a journal.
     - wrote_at: when the tool last wrote, in seconds of the story's clock.
     """
 
@@ -100,6 +101,7 @@ class Verb:
     confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     by_choice: str = ""
     wrote_at: float = 0.0
+    sent: bool = False
     dead: bool = False
 
 
@@ -416,6 +418,8 @@ class _Requests:
     def _request(self, name: str, ask):
         world = self._world
         world.moment(f"before {name}")
+        if name in WRITES and world.verb:
+            world.verb.sent = True
         before = world.offsets() if name in WRITES else {}
         answer = ask()
         if name in WRITES:
