@@ -5,6 +5,8 @@ In each strategy the simplest choice comes first, because hypothesis shrinks tow
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from migrate_groups.model.partitions import TopicPartition
@@ -163,3 +165,10 @@ def stories(draw) -> tuple[Setting, list[Step]]:
             at, draw(st.builds(events.Copy, st.sampled_from(["one", "two"]), st.sampled_from([True, True, False])))
         )
     return setting, steps
+
+
+def only_one(setting: Setting, steps: list[Step]) -> tuple[Setting, list[Step]]:
+    """Return a story without its second run and without copies, to look for a defect within one run."""
+    return replace(setting, runs={"one": setting.runs["one"]}), [
+        step for step in steps if not isinstance(step, events.Copy)
+    ]

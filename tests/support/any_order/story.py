@@ -83,6 +83,11 @@ class Story:
         else:
             self.run(step)
 
+    @property
+    def started(self) -> set[str]:
+        """The runs that have told their operators to start applications. A copy counts as its original."""
+        return {Path(ended.step.of).name for ended in self.ended if ended.starts}
+
     def judge(self) -> None:
         for found in exceptions.repeated(self.world):
             self.world.problem(found)
