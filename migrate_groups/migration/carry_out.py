@@ -136,9 +136,14 @@ def write_plan(
             clients.writer, second, execution, lambda latest: record_open(not_yet_known(latest, others)), elsewhere
         )
         execution = put_back(clients, execution, others, record_open)
-        record(journal.settled(execution, file.receipt, clock.now()))
+        if verb is not Verb.HAND_OVER:
+            record(journal.settled(execution, file.receipt, clock.now()))
     if execution.is_whole:
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
+    if verb is Verb.HAND_OVER:
+        # Only now, because the new applications need not wait for it: until then, the claims say that the outcome is
+        # not known.
+        record(journal.settled(execution, file.receipt, clock.now()))
     return execution
 
 

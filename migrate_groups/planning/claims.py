@@ -34,7 +34,7 @@ class ClaimState(StrEnum):
     RETURNED = "returned"
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a run did with a partition of a group.
 
     - run: the id of the run.

@@ -62,7 +62,8 @@ def journal(facts: JournalFacts) -> Judgement | None:
     if facts.is_copy:
         return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for order, targets in facts.handed.items():
+    has_claims = any(facts.claims.values())
+    for order, targets in facts.handed.items() if has_claims else ():
         for complaint in _complaints(facts, order, targets):
             complaints[complaint].append(f"{order[1]}-{order[2]}")
     if complaints:
@@ -78,9 +79,9 @@ def journal(facts: JournalFacts) -> Judgement | None:
         )
     sources = some({group for group, _, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
-    claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
-    if not claimed:
+    if not has_claims:
         return Verdict.PASS, f"no run has claimed {partitions}"
+    claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
     return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
