@@ -23,7 +23,8 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource
-from tests.support.any_order.world import GROUPS, World
+from tests.support.any_order.acting import GROUPS
+from tests.support.any_order.world import World
 from tests.support.broker_world import BrokerWorld, broker_world
 
 _NAMES = (*GROUPS, "t", "u")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from tests.support.any_order.world import GROUPS, Killed, World
+from tests.support.any_order.acting import GROUPS, Killed
+from tests.support.any_order.world import World
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
+from tests.support.any_order.acting import Verb
 from tests.support.any_order.runs import Command, Run, Setting
-from tests.support.any_order.world import Verb, World
+from tests.support.any_order.world import World
 
 KILLED = -9
 BACK = ("rollback", "hand-back")
@@ -50,14 +51,15 @@ def judge_exit_code(world: World, ended: Ended, verb: Verb) -> None:
 def judge_deletion(world: World, run: Run, ended: Ended, verb: Verb) -> None:
     """Judge delete-offsets, after which the target groups own the topics, unless they have handed them on.
 
-    This is so even if the hand-over was killed before it said so. But the offsets of a group that another run told to
-    start must stay.
+    This is so even if the hand-over was killed before it said so. But the offsets of a group that another run has told
+    to start since the hand-over must stay.
     """
     if ended.code and (not verb.wrote or run.source in world.applications):
         return  # the operator sees that nothing was deleted, or that the source group still consumes
     for topic, target in run.to.items():
         told = _told(world, TopicPartition(topic, 0))
-        if told and told.run != ended.step.of and told.group == world.owner[topic] == run.source:
+        is_later = told is not None and told.ended > world.handed_over.get(ended.step.of, 0.0)
+        if told and is_later and told.run != ended.step.of and told.group == world.owner[topic] == run.source:
             if deleted := [place for place in sorted(verb.wrote) if place[1].topic == topic]:
                 world.problem(f"delete-offsets takes the offsets of the owner, {_after(told, verb)}: {deleted}")
         elif world.owner[topic] in (run.source, None):

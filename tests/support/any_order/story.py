@@ -9,6 +9,7 @@ from pathlib import Path
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
+from tests.support.any_order.acting import GROUPS, Killed, Verb
 from tests.support.any_order.events import Event
 from tests.support.any_order.judge import (
     BACK,
@@ -20,9 +21,10 @@ from tests.support.any_order.judge import (
     judge_half_done,
     judge_hand_over,
 )
+from tests.support.any_order.requests import SESSION_SECONDS
 from tests.support.any_order.runs import AtOnce, Command, Edit, Run, Setting, Start, Step
 from tests.support.any_order.seams import opened_up
-from tests.support.any_order.world import GROUPS, SESSION_SECONDS, Killed, Verb, World
+from tests.support.any_order.world import World
 from tests.support.cli import CliHere
 from tests.support.turns import Turns
 
@@ -124,6 +126,7 @@ class Story:
         self.runs[name] = run
         self.undone = self.undone - {name} | ({name} if of in self.undone else set())
         self.open.pop(name, None)
+        self.world.handed_over[name] = self.world.handed_over.get(of, 0.0)
 
     def has_receipt(self, name: str) -> bool:
         return (self.folder / self.runs[name].receipt(name)).exists()
@@ -263,6 +266,8 @@ class Story:
         """Judge a command that has ended, and start the applications that it told the operator to start."""
         step, world = ended.step, self.world
         judge_exit_code(world, ended, verb)
+        if step.verb == "hand-over" and verb.sent:
+            world.handed_over[step.of] = world.seconds
         if step.verb == "delete-offsets":
             judge_deletion(world, run, ended, verb)
         if ended.code in (4, 130, KILLED) and judge_half_done(world, run, ended, verb):

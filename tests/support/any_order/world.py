@@ -3,106 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
-from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
+from tests.support.any_order.acting import GROUPS, Application, Killed, Offsets, Verb
 from tests.support.any_order.ledger import Ledger, Processing
+from tests.support.any_order.requests import Requests
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 from tests.support.turns import Turns
 
-if TYPE_CHECKING:
-    from tests.support.any_order.events import At  # events imports this module
-
-GROUPS = ("old", "a", "b", "c")
 REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes seconds, as on a busy cluster
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
 _AN_INSTANT = 1e-9  # in seconds: less than this is an error of arithmetic
-SESSION_SECONDS = 10.0  # the session timeout of the members with which the tool holds groups
-Offsets = dict[tuple[str, TopicPartition], int]
-Refused = tuple[TopicPartition, bool]  # the second value: in a journal of the tool, and not in another group
-_REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
-WRITES = ("alter_offsets", "delete_offsets", "delete_groups")
-
-
-class Killed(BaseException):
-    """Raised where the tool's process is killed. Afterwards the process may send no request and write no file."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Application:
-    """A consumer of a group, which processes records from the group's committed offset on.
-
-    - member: whether it joins the group and commits each second. Otherwise it assigns itself partitions, keeps its own
-      positions and commits all of them every 5 s.
-    - latest: whether it starts at the log end offset if its group has no committed offset.
-    - straggles: whether it is a straggler, which the operator did not start.
-    """
-
-    group: str
-    topics: tuple[str, ...]
-    member: bool
-    latest: bool
-    joined: float
-    straggles: bool = False
-    positions: dict[TopicPartition, int] = field(default_factory=dict)
-    pending: list[Processing] = field(default_factory=list)
-    committed_at: float = 0.0
-    owed: float = 0.0
-
-    @property
-    def member_id(self) -> str:
-        """Return the application's member id."""
-        return f"{self.group}-app"
-
-
-@dataclass(slots=True, kw_only=True)
-class Verb:
-    """A running command, and what the tool has read and written so far.
-
-    - name: that of the command, such as ``migrate``. of: the name of its run, or of its group.
-    - client: its client of the cluster.
-    - planned: the events that happen while it runs.
-    - dead: whether its process was killed.
-    - last_read: by group and partition, the value of `World.moments` when the tool last read the offset.
-    - believed: by group and partition, the offset that the tool last read or wrote.
-    - of_topic: for each topic, the groups of the command that may own the topic.
-    - covered: the partitions that had a committed offset in one of these groups when the tool read them.
-    - confirmed: by group and partition, the value of `World.moments` when the second client read the offset.
-    - sent: whether the tool has sent a request that writes, also one that writes a claim to a journal.
-    - wrote_at: when the tool last wrote, in seconds of the story's clock.
-    """
-
-    name: str
-    of: str
-    client: Any
-    began: float
-    first: int
-    planned: list[At]
-    groups: tuple[str, ...]
-    partitions: frozenset[TopicPartition]
-    of_topic: dict[str, tuple[str, ...]]
-    moments: Counter[str] = field(default_factory=Counter)
-    last_read: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    believed: dict[tuple[str, TopicPartition], int | None] = field(default_factory=dict)
-    missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    covered: set[TopicPartition] = field(default_factory=set)
-    wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    by_choice: str = ""
-    wrote_at: float = 0.0
-    sent: bool = False
-    dead: bool = False
 
 
 class World:
@@ -114,8 +33,8 @@ class World:
 
     def __init__(self, cluster: Any = None) -> None:
         self.cluster = cluster or InMemoryCluster()
-        self.request = _Requests(self)
-        self.second: Any = _Requests(self, second=True)
+        self.request = Requests(self)
+        self.second: Any = Requests(self, second=True)
         self.ledger = Ledger()
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
@@ -131,13 +50,15 @@ class World:
         self.copy_run: Callable[[str, bool], None] = lambda _, __: None
         self.told: list[str] = []
         self.problems: list[str] = []
-        # What brokers refuse in the next write of offsets.
-        self.refused: set[Refused] = set()
+        # What brokers refuse in the next write of offsets; True: in a journal of the tool, and not in another group.
+        self.refused: set[tuple[TopicPartition, bool]] = set()
         # The committed offsets that other clients deleted, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
         # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
         # restores its offset.
         self.left_out: set[tuple[str, TopicPartition]] = set()
+        # When each run last wrote in a hand-over, in seconds.
+        self.handed_over: dict[str, float] = {}
         # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
 
@@ -355,46 +276,6 @@ class World:
             done.seen = self.seconds if done.seen is None else done.seen
         application.pending.clear()
 
-    # The requests of the tool.
-
-    def altered(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, Any]:
-        """Alter committed offsets, except those in `refused`, and return the answer for each partition."""
-        refused = {each for each in self.refused if each[0] in offsets and each[1] == (group not in GROUPS)}
-        self.refused -= refused
-        answers = dict.fromkeys([partition for partition, _ in refused], _REFUSED)
-        rest = {partition: offset for partition, offset in offsets.items() if partition not in answers}
-        return {**answers, **(self.client.alter(group, rest) if rest else {})}
-
-    def record_read(self, group: str, found, *, second: bool) -> None:
-        if self.verb is None or group not in GROUPS:
-            return
-        for partition in self.verb.partitions:
-            if partition in found:
-                committed = found[partition]
-                self.verb.last_read[group, partition] = self.moments
-                self.verb.believed[group, partition] = committed and committed.offset
-                if committed:
-                    if group in self.verb.of_topic[partition.topic]:
-                        self.verb.covered.add(partition)
-                    if second:
-                        self.verb.confirmed[group, partition] = self.moments
-                else:
-                    self.verb.missed.add((group, partition))
-
-    def wrote(self, before: Offsets, after: Offsets) -> None:
-        assert self.verb is not None
-        for place in sorted(before.keys() | after.keys()):
-            was, now = before.get(place), after.get(place)
-            if was == now:
-                continue
-            self.verb.wrote.add(place)
-            self.verb.wrote_at = self.seconds
-            self.verb.believed[place] = now
-            self.gone.pop(place, None)
-            self.tell(f"    wrote: {place[0]} {place[1]}: {was} -> {now}")
-            if self.verb.by_choice and was is not None and now is not None:
-                self.moved_by_choice(place[1], was, now, self.verb.by_choice)
-
     def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
         """Allow that records are skipped or repeated because an offset was altered on purpose.
 
@@ -402,69 +283,3 @@ class World:
         """
         self.ledger.may_skip(partition, range(was, now), why)
         self.ledger.may_repeat(partition, range(now, was), why)
-
-
-class _Requests:
-    """A `GroupWriter` for the cluster of a `World`. Other clients act before and after each request."""
-
-    def __init__(self, world: World, *, second: bool = False) -> None:
-        self._world, self._second = world, second
-        self.principal = world.cluster.principal
-
-    def __getattr__(self, name: str):
-        method = getattr(self._world.client, name)
-        return lambda *arguments, **named: self._request(name, lambda: method(*arguments, **named))
-
-    def _request(self, name: str, ask):
-        world = self._world
-        world.moment(f"before {name}")
-        if name in WRITES and world.verb:
-            world.verb.sent = True
-        before = world.offsets() if name in WRITES else {}
-        answer = ask()
-        if name in WRITES:
-            world.wrote(before, world.offsets())
-        world.moment(f"after {name}")
-        return answer
-
-    # Groups one by one, so that other clients act between any two of them.
-
-    def committed(self, wanted, *, wait: bool = True):
-        def ask(group: str):
-            answer = self._world.client.committed({group: wanted[group]}, wait=wait)[group]
-            missing = self._world.partitions() if wanted[group] is None else ()
-            if not isinstance(answer, MigrateGroupsError):
-                self._world.record_read(group, {**dict.fromkeys(missing), **answer}, second=self._second)
-            return answer
-
-        # Stories name the two kinds of readings differently.
-        name = "committed" if wait else "all_committed"
-        return {group: self._request(name, lambda group=group: ask(group)) for group in wanted}
-
-    def alter_offsets(self, offsets):
-        def ask(group: str):
-            return self._world.altered(group, offsets[group])
-
-        return {group: self._request("alter_offsets", lambda group=group: ask(group)) for group in offsets}
-
-    def describe_groups(self, groups):
-        def ask(group: str):
-            return self._world.client.describe_groups([group])[group]
-
-        return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
-
-    @contextmanager
-    def held(self, group: str, partitions, assignor: str = ""):
-        world = self._world
-        world.moment("before held")
-        with ExitStack() as member:
-            hold = member.enter_context(world.client.held(group, partitions, assignor))
-            world.held.add(group)
-            member.callback(world.held.discard, group)
-            try:
-                world.moment("after held")
-                yield hold
-            except Killed:
-                world.left_behind.append((world.seconds + SESSION_SECONDS, member.pop_all()))
-                raise
-        world.moment("after release")
