@@ -196,7 +196,10 @@ _OWNED_AGAIN = {
 
 
 def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
-    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`."""
+    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`.
+
+    reader: of the source group's cluster.
+    """
     journal = _with_handed(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), plan, receipt)
     if journal.facts.is_copy or not journal.facts.groups:
         return journal
@@ -266,8 +269,12 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     verb = journal.facts.verb
     begun: set[Order] = set()
     handed: dict[Order, list[Change]] = defaultdict(list)
+    moved: dict[Order, tuple[str, ...]] = {}
+    if (there := plan.translation) is not None:
+        targets = tuple(sorted({change.group for change in plan.changes}))
+        moved = {(there.group, *each.source): targets for each in there.partitions}
     # Without changes, nothing was read either, for instance because the cluster is another one.
-    if plan.changes and plan.translation is None and receipt.elsewhere is None:
+    elif plan.changes and receipt.elsewhere is None:
         if verb is Verb.HAND_OVER:
             for change in plan.changes:
                 if change.source_group not in (None, change.group):
@@ -283,7 +290,8 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     facts = replace(
         journal.facts,
         is_copy=plan.options.copy,
-        handed={order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
+        is_move=bool(moved),
+        handed=moved or {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
         begun=frozenset(begun),
     )
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})

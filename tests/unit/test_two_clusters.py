@@ -15,8 +15,10 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.claims import Claim, ClaimState, encode
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -353,3 +355,15 @@ def test_two_topics_with_one_copy(move):
     assert move.mirror.names.of(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
     with pytest.raises(InvalidInput, match=r"have one copy, 'eu\.orders'"):
         move.mirror.names.of(["orders", "eu.orders"], ["eu.orders"])
+
+
+def test_a_group_that_has_handed_over_to_another_group_is_not_moved(move):
+    """If a run has handed a partition over on the source group's cluster, a move of the group is refused."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    claim = Claim("run1", ClaimState.HANDED_OVER, ("x",), FakeClock().now())
+    move.source.commit(journal_group("g"), HERE, 30, encode((claim,)))
+    with pytest.raises(Refused, match=r"journal: orders-0 handed over from 'g' to 'x' on .* by run run1: go on from"):
+        move.migrate()
+    move.migrate(replace(OPTIONS, copy=True))
+    assert move.there() == {0: 30, 1: 10}

@@ -153,7 +153,7 @@ def prepare(
         kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
-    journal = read_journal(clusters.target, planned.plan, receipt, Verb.HAND_OVER)
+    journal = read_journal(clusters.source, planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
         (*source_barrier.checks, *barrier.checks, *journal.checks, *judge(Scope.LIVE_SOURCE, live))
     )

@@ -24,6 +24,7 @@ class JournalFacts:
     - run: the id of the run that writes.
     - verb: the kind of the write.
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
+    - is_move: whether the target groups are on another cluster. Then nothing is claimed.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
@@ -34,6 +35,7 @@ class JournalFacts:
     run: str
     verb: Verb
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
+    is_move: bool = False
     begun: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
@@ -42,9 +44,9 @@ class JournalFacts:
 
     @property
     def groups(self) -> list[str]:
-        """The source and target groups, sorted."""
-        sources = {group for group, _, _ in self.handed}
-        return sorted(sources.union(*self.handed.values())) if self.handed else []
+        """The source and target groups on the source groups' cluster, sorted."""
+        targets = () if self.is_move else self.handed.values()
+        return sorted({group for group, _, _ in self.handed}.union(*targets))
 
     def of(self, group: str, partition: TopicPartition) -> Claims:
         """Return the claims on a partition of a group; empty if there are none or they are not known."""
@@ -79,6 +81,8 @@ def journal(facts: JournalFacts) -> Judgement | None:
         )
     sources = some({group for group, _, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
+    if facts.is_move:
+        return Verdict.PASS, f"no run has handed over {partitions}; a move to another cluster is not claimed itself"
     if not has_claims:
         return Verdict.PASS, f"no run has claimed {partitions}"
     claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
@@ -89,7 +93,7 @@ def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> 
     """Yield what speaks against the write of a partition of a source group, and what to do."""
     group, partition = order[0], TopicPartition(*order[1:])
     claims = facts.of(group, partition)
-    is_own = gives(claims, targets)
+    is_own = gives(claims, targets) and not facts.is_move
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
