@@ -36,6 +36,7 @@ class Broker:
 
     def __init__(self, others: BrokerWorld, config: ClientConfig, second_client: SecondClient) -> None:
         self.others, self.second_client = others, second_client
+        self.administrator = KafkaPythonWriter(config)
         self._config, self._writers = config, deque[KafkaPythonWriter]()
 
     def writer(self) -> KafkaPythonWriter:
@@ -46,7 +47,7 @@ class Broker:
         return next(each for each in self._writers if not each._holds)
 
     def close(self) -> None:
-        for each in self._writers:
+        for each in (self.administrator, *self._writers):
             each.close()
 
     @contextmanager
@@ -124,9 +125,8 @@ class _Cluster(_Client):
 
     def __init__(self, of: Broker) -> None:
         real = {name: of.others.name(name) for name in _NAMES}
-        writer = of.writer()
-        super().__init__(writer, real | {journal_group(name): journal_group(real[name]) for name in GROUPS})
-        self.principal = writer.principal
+        super().__init__(of.administrator, real | {journal_group(name): journal_group(real[name]) for name in GROUPS})
+        self.principal = of.administrator.principal
         self.second = _Named(of.second_client, self._real)
         self._of, self._others = of, of.others
         self._members: dict[str, confluent_kafka.Consumer] = {}
@@ -156,7 +156,10 @@ class _Cluster(_Client):
         self._members[group] = self._others.join(self._real[group], *topics)
 
     def leave(self, group: str, member_id: str) -> None:
-        self._others.leave(self._members.pop(group))
+        if group in self._members:
+            self._others.leave(self._members.pop(group))
+        else:
+            self._others.remove_member(self._real[group], member_id)
 
     def commit(self, group: str, partition: TopicPartition, offset: int) -> None:
         self.commit_all(group, {partition: offset})

@@ -48,8 +48,13 @@ _events = st.lists(
 _ends = st.lists(
     st.builds(
         lambda moment, event: At(moment[0], moment[1], event),
-        _moments(_WRITES),
-        st.just(events.Kill()) | st.just(events.Interrupt()) | st.builds(events.Refuse, _PARTITIONS, st.booleans()),
+        _moments(("held", *_WRITES)),
+        st.one_of(
+            st.just(events.Kill()),
+            st.just(events.Interrupt()),
+            st.builds(events.Refuse, _PARTITIONS, st.booleans()),
+            st.builds(events.Evict, _GROUPS),
+        ),
     ),
     max_size=1,
 )

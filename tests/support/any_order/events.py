@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrate_groups.model.answers import Answer
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.any_order.acting import GROUPS, Killed
 from tests.support.any_order.world import World
@@ -201,6 +202,16 @@ class Refuse(Event):
 
     def do(self, world: World) -> None:
         world.refused.add((self.partition, self.claim))
+
+
+@dataclass(frozen=True)
+class Evict(Event):
+    """Brokers remove the member with which a command keeps other runs from a group: its heartbeats did not arrive."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        world.evict(journal_group(self.group))
 
 
 @dataclass(frozen=True)

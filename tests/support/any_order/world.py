@@ -155,6 +155,11 @@ class World:
     def has_members(self, group: str) -> bool:
         return bool(self.cluster.description(group).members)
 
+    def evict(self, group: str) -> None:
+        """Let brokers remove all members of a group."""
+        for member in self.cluster.description(group).members:
+            self.cluster.leave(group, member.member_id)
+
     def produce(self, partition: TopicPartition, records: int) -> None:
         self.cluster.produce(partition.topic, partition.partition, records)
         self.ledger.ends[partition] += records
