@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from migrate_groups.errors import Undetermined as Undetermined
     from migrate_groups.errors import UsageError as UsageError
     from migrate_groups.migration.across.compare import Comparison as Comparison
+    from migrate_groups.migration.advise.after import AfterSplit as AfterSplit
+    from migrate_groups.migration.advise.shared_groups import GroupAdvice as GroupAdvice
     from migrate_groups.migration.events import Events as Events
     from migrate_groups.migration.events import Silent as Silent
+    from migrate_groups.migration.offsets_topic.costs import MeasuredCosts as MeasuredCosts
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
     from migrate_groups.migration.write_result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
@@ -57,6 +60,9 @@ _HOMES = {
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
     "Comparison": "migration.across.compare",
+    "AfterSplit": "migration.advise.after",
+    "GroupAdvice": "migration.advise.shared_groups",
+    "MeasuredCosts": "migration.offsets_topic.costs",
     **dict.fromkeys(("Events", "Silent"), "migration.events"),
     "GroupStatus": "migration.reading.status",
     "WriteResult": "migration.write_result",

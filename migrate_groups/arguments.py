@@ -6,6 +6,7 @@ The parameter ``name`` of each function is the argument's name, with which the e
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, get_args
 
 from migrate_groups.errors import UsageError
@@ -49,6 +50,12 @@ def checked_timeout(name: str, value: object) -> float:
     if seconds < 0.001:
         raise UsageError(f"{name} is {seconds:g} s, in which no broker can answer: pass a longer one, such as 10 s")
     return seconds
+
+
+def check_span(name: str, value: object) -> None:
+    """Raise `UsageError` if the value is not a positive `timedelta`."""
+    if not isinstance(value, timedelta) or value <= timedelta():
+        raise UsageError(f"{name} is {value!r}; expected a positive timedelta, such as timedelta(hours=1)")
 
 
 def checked_texts(name: str, value: object) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from migrate_groups.migration.ports import Clients, GroupReader, Side
+from migrate_groups.migration.ports import Clients, GroupReader, LogClients, Side
 from migrate_groups.migration.reading.hints import similar_groups_named
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.migration.log_ports import OffsetsTopicReader
 
 
 # Each function imports the clients that it opens, because kafka-python takes a tenth of a second to import.
@@ -74,7 +73,7 @@ def open_side(config: ClientConfig, *, writes: bool = False) -> Iterator[Side]:
 
 
 @contextmanager
-def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
+def open_offsets_topic(config: ClientConfig) -> Iterator[LogClients]:
     """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
 
     Both clients are closed after the block.
@@ -84,7 +83,7 @@ def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, Offs
 
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
-        yield reader, topic
+        yield LogClients(reader, topic)
 
 
 def _quiet_clients() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from migrate_groups.api.offsets_topic import LogCluster
 from migrate_groups.api.reading import Copies, ReadingCluster
 from migrate_groups.api.requests import apply_request, migrate_request
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split
@@ -62,7 +63,7 @@ def connect(
     return Cluster(config, events or Silent(), clock or SystemClock())
 
 
-class Cluster(ReadingCluster):
+class Cluster(LogCluster):
     """A Kafka cluster. Its methods do what the ``migrate-groups`` commands of the same names do, with the same checks.
 
     `plan` and the methods whose names begin with ``plan_`` are dry runs: they write nothing. Close the cluster, or use
@@ -71,10 +72,6 @@ class Cluster(ReadingCluster):
     Every method raises `ClusterUnavailable` if the cluster does not answer in time, and `NotAuthorized` if the login is
     refused or the principal lacks a permission.
     """
-
-    def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
-        super().__init__(config, clock)
-        self._events = events
 
     # Write the offsets of a snapshot
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_groups.api.snapshot import Split, load_split
-from migrate_groups.files.runs.compared import compared
-from migrate_groups.snapshots.split import cover
+from migrate_groups.migration.reconcile import reconcile as compared
+from migrate_groups.spark.session import opener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,27 +50,8 @@ def reconcile(
         Refused: the run in ``before`` wrote nothing, or was rolled back or handed back.
         Undetermined: the run in ``before`` has not finished, or no partition has a committed offset, before or after.
     """
-    from migrate_groups.spark.reconciliation.job import run_reconcile
-    from migrate_groups.spark.reconciliation.mapping import SplitMapping
-    from migrate_groups.spark.session import SMALL, active_session, beside, local_session
-
-    asked = compared(_paths(before), _paths(after), has_spec=split is not None)
     spec = None if split is None else load_split(split).spec
-    mapped = None if spec is None else SplitMapping(spec.source, lambda topics: cover(spec, topics).targets)
-    with ExitStack() as opened:
-        if spark is None:
-            active = active_session()
-            spark = opened.enter_context(beside(active) if active else local_session(small=asked.rows < SMALL))
-        found = run_reconcile(
-            spark,
-            asked.before,
-            asked.after,
-            split=mapped,
-            planned=asked.planned,
-            out=output,
-            quarantine=quarantine,
-        )
-    return replace(found, hints=(*found.hints, *asked.hints))
+    return compared(_paths(before), _paths(after), spec, opener(spark), out=output, quarantine=quarantine)
 
 
 def _paths(given: Paths) -> list[str]:

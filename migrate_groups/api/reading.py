@@ -19,6 +19,10 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.across import compare
 from migrate_groups.migration.across.mirror import MOST_RECORDS, Mirror
+from migrate_groups.migration.advise import shared_groups
+from migrate_groups.migration.advise.propose import propose
+from migrate_groups.migration.advise.shared_groups import GroupAdvice
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader, Side
 from migrate_groups.migration.reading import take
 from migrate_groups.migration.reading.groups import describe, list_groups
@@ -47,8 +51,8 @@ class Copies:
 class ReadingCluster:
     """The base class of `Cluster`: its connections, and the methods that write nothing."""
 
-    def __init__(self, config: ClientConfig, clock: Clock) -> None:
-        self._config, self._clock = config, clock
+    def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
+        self._config, self._events, self._clock = config, events, clock
         self._opened = ExitStack()
         # A cluster that the caller never closes is closed before the interpreter stops its threads. Otherwise a thread
         # of the second client would hold the lock of a closed pipe, and Python would abort.
@@ -189,6 +193,23 @@ class ReadingCluster:
         """
         trusted = checked_texts("trust_copy", trust_copy)
         return compare.compare(self._mirror_to(to), groups, self._clock, trusted)
+
+    def advise(self, *groups: str) -> Sequence[GroupAdvice]:
+        """Return which of these groups several applications share; the worst finding first. No name means all groups.
+
+        An application is a set of members that subscribe to the same topics. Raises `GroupNotFound` if a group does not
+        exist.
+        """
+        return shared_groups.advise(self._reading_client(), self._clock, groups)
+
+    def propose_split(self, group: str) -> str:
+        """Return the text of a spec file with a new target group for each application of a shared group.
+
+        Raises `Refused` if the group is not shared by several applications, `Undetermined` if its applications are not
+        known, and `GroupNotFound` if it does not exist.
+        """
+        [found] = self.advise(group)
+        return propose(self._reading_client(), found).to_toml()
 
     def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)

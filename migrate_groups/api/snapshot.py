@@ -31,12 +31,7 @@ class LooksUp(Protocol):
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group.
-
-        past_end: what a partition gets if it has no record at or after the requested time: the log end offset
-        (``end``), no offset (``skip``), or the error `Refused` (``fail``). strict: raise `Refused` if a requested
-        offset is not in the log, or if a needed committed offset is missing.
-        """
+        """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group."""
         ...
 
 
@@ -211,22 +206,8 @@ class Snapshot:
     ) -> Snapshot:
         """Return the partitions with the offsets that ``target`` requests. Writes nothing.
 
-        The returned rows name no group. Choose a group with `given_to`.
-
-        Args:
-            cluster: the cluster that looks up the offsets.
-            target: the requested offsets, such as ``ToEarliest()`` or the first records from a time on (`ToTime`).
-            past_end: what a partition gets if it has no record at or after the time of a `ToTime`: the log end offset
-                (``end``), no offset (``skip``), or the error `Refused` (``fail``).
-            strict: raise `Refused` if a requested offset is outside the log, if the log starts after the requested
-                time, or if a partition lacks a committed offset that ``target`` needs.
-
-        Raises:
-            UsageError: the time of a `ToTime` is in the future, before 1970, or probably in seconds; or ``target`` or
-                ``past_end`` is wrong.
-            InvalidInput: the snapshot has several rows of a partition.
-            Refused: the snapshot is from another cluster, a topic was deleted or recreated since, or a partition has no
-                leader.
+        cluster: the cluster that looks up the offsets. The other arguments, and the errors, are those of
+        `Cluster.rewind`.
         """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 

@@ -19,8 +19,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.migration.log_ports import OffsetsTopicReader
-    from migrate_groups.migration.ports import Clients, GroupReader, Side
+    from migrate_groups.migration.ports import Clients, GroupReader, LogClients, Side
 
 # What to do about a property that this tool does not use. Other properties get a similar name as advice.
 _INSTEAD = {
@@ -162,7 +161,7 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_reader(self) -> Iterator[GroupReader]:
-        """Yield a client that only reads from the cluster, and close it after the block."""
+        """As `api.clients.open_reader`, with these options."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_reader(self.config()) as reader:
@@ -170,10 +169,7 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_writer(self) -> Iterator[Clients]:
-        """Yield a client that reads and writes, and a second client that reads back what the first client wrote.
-
-        Both clients are closed after the block.
-        """
+        """As `api.clients.open_writer`, with these options."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_writer(self.config()) as opened:
@@ -181,11 +177,7 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_side(self, *, writes: bool = False) -> Iterator[Side]:
-        """Yield a client that reads groups, topics and offsets, and a client that reads records.
-
-        Both clients are closed after the block. Their errors name the cluster: source or target. writes: the first
-        client can also write.
-        """
+        """As `api.clients.open_side`, with these options. Errors of the clients name the cluster: source or target."""
         from migrate_groups.api import clients
 
         config = self.config()
@@ -194,11 +186,8 @@ class Connection(NamedTuple):
             yield side
 
     @contextmanager
-    def open_offsets_topic(self) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-        """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
-
-        Both clients are closed after the block.
-        """
+    def open_offsets_topic(self) -> Iterator[LogClients]:
+        """As `api.clients.open_offsets_topic`, with these options."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_offsets_topic(self.config()) as opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -108,6 +109,22 @@ def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
         print_bytes(tables.to_csv(snapshot))
     else:
         tables.save(snapshot, path, replace=force)
+
+
+def write_pages(folder: Path, complete: str, pages: Mapping[str, str]) -> None:
+    """Write a command's pages, by file name, to a folder that has complete results already.
+
+    complete: names these results. If a page can't be written, stderr says that they stay.
+    """
+    from migrate_groups.files.safe_write import write_whole
+
+    try:
+        for name, page in pages.items():
+            content = page.encode()
+            write_whole(folder / name, lambda file, content=content: file.write(content))  # type: ignore[misc]
+    except BaseException:
+        talk(f"{complete} written to {folder}: they are complete, and stay")
+        raise
 
 
 def _print(stream: TextIO, shown: tuple[RenderableType | Result, ...]) -> None:

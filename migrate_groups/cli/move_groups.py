@@ -13,7 +13,6 @@ import typer
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.errors import (
     EXIT_CHANGES,
     ClusterUnavailable,
@@ -24,6 +23,7 @@ from migrate_groups.errors import (
     UsageError,
     was_interrupted,
 )
+from migrate_groups.files.new_folder import new_folder
 from migrate_groups.text import brief, counted, named, some
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class WholeGroups:
         from migrate_groups.show.moves import STARTED
 
         groups = self._found(mirror)
-        with new_folder(self.plans) if self.plans else nullcontext(), target.open_reader() as reader:
+        with new_folder(self.plans, talk) if self.plans else nullcontext(), target.open_reader() as reader:
 
             def look(one: HandOver) -> Done:
                 plan = one.dry_run(reader, mirror)

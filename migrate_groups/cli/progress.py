@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from migrate_groups.snapshots.times import span_in_words
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from migrate_groups.migration.progress_callbacks import Progress
+    from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.watch import TopicProgress, WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 
@@ -34,20 +34,16 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
         yield _lines(group)
 
 
-@contextmanager
-def bar(what: str) -> Iterator[Progress]:
-    """Yield a function that shows the progress of the block on stderr. Nothing is shown if the block is short.
+class Reporter:
+    """Shows on stderr what a command that only reads reports (implements `ReadingEvents`)."""
 
-    what: the work, for the user. The function takes the amount done and the total amount.
-    """
-    amounts: tuple[int, int] | None = None
+    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+        """Show the progress of the block, if it is not short."""
+        return shown_work(doing, done)
 
-    def tell(done: int, total: int) -> None:
-        nonlocal amounts
-        amounts = done, total
-
-    with shown_work(what, lambda: amounts):
-        yield tell
+    def said(self, line: str) -> None:
+        """Print the line."""
+        talk(line)
 
 
 @contextmanager

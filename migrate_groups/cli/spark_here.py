@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 def require_spark() -> None:
     """Raise `MissingDependency` if a package of the pip extra ``spark`` is not installed."""
-    for module, name in (("pyspark", "Spark"), ("platformdirs", "platformdirs")):
-        if importlib.util.find_spec(module) is None:
-            raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
+    from migrate_groups.spark.session import require_pyspark
+
+    require_pyspark()
+    if importlib.util.find_spec("platformdirs") is None:
+        raise MissingDependency(f"platformdirs is not installed: {INSTALL_SPARK}")
 
 
 @contextmanager

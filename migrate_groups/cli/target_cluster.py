@@ -139,12 +139,3 @@ class Copies(NamedTuple):
         names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
         with source.open_side(writes=writes) as here, target.connection(source).open_side() as there:
             yield Mirror(here, there, names, self.max_records)
-
-    def mirror_if_named(
-        self, source: Connection, target: TargetCluster, *, writes: bool
-    ) -> AbstractContextManager[Mirror | None]:
-        """Return a context manager that yields the clients of both clusters, as `open_mirror` does.
-
-        It yields None if no target cluster is named.
-        """
-        return self.open_mirror(source, target, writes=writes) if target.is_named else nullcontext()

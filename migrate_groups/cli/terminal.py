@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +12,12 @@ from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show, talk
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
-from migrate_groups.cli.progress_display import shown_work
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.on_start import OnStart
-    from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
@@ -35,8 +33,8 @@ _SAY_AGAIN = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Terminal:
-    """The user at the command line: shows what a running command reports, and asks whether to write.
+class Terminal(Reporter):
+    """The user at the command line: shows what a running command reports, and asks (implements `Events`).
 
     - yes: write without a question.
     - output_format: how plans and outcomes are shown.
@@ -92,10 +90,7 @@ class Terminal:
         show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True.
-
-        provisional: ignored.
-        """
+        """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
         if not (self.yes or self._confirms(plan)):
             return False
         # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
@@ -106,10 +101,7 @@ class Terminal:
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups that must stop still run: at each change, and every 15 s.
-
-        reasons: by group; empty if the group has stopped. looks: ignored. seconds: how long the command has waited.
-        """
+        """Print on stderr why groups that must stop still run: at each change, and every 15 s."""
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
             for group, why in running.items():
@@ -144,8 +136,7 @@ class Terminal:
     def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Print that all offsets are written and read back, or were in place, and which applications may start now.
 
-        After a hand-over, also start the command of ``--on-start``, if given. sources: the groups whose offsets were
-        handed over; empty if there are none, as after a rewind. wrote: False if every offset was in place already.
+        After a hand-over, also start the command of ``--on-start``, if given.
         """
         from migrate_groups.planning.run_states import Verb
 
@@ -172,13 +163,6 @@ class Terminal:
         if self.on_start is not None:
             self.on_start.wait()
 
-    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows the progress of its block on stderr, if the block is not short.
-
-        done: returns the amount done and the total amount, or None if they are not known.
-        """
-        return shown_work(doing, done)
-
     def _confirms(self, plan: Plan) -> bool:
         from migrate_groups.show import planned_stop
 
@@ -199,10 +183,6 @@ class Terminal:
             if part
         ]
         return " and ".join(parts) or f"{self.write} 0 offsets"
-
-    def said(self, line: str) -> None:
-        """Print the line on stderr."""
-        talk(line)
 
     def show_result(self, outcome: WriteResult) -> None:
         """Show the outcome of a write, and the path of the receipt that records the write.

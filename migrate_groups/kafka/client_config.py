@@ -25,6 +25,7 @@ class ClientConfig:
     timeout: float = 60.0
     security: Security = PLAINTEXT
     side: Literal["", "source", "target"] = ""
+    client_id: str = "migrate-groups"
 
     def __post_init__(self) -> None:
         if not self.addresses():
@@ -56,7 +57,7 @@ class ClientConfig:
         milliseconds = int(self.timeout * 1000)
         return {
             "bootstrap_servers": self.bootstrap_servers.split(","),
-            "client_id": "migrate-groups",
+            "client_id": self.client_id,
             "request_timeout_ms": milliseconds,
             "bootstrap_timeout_ms": milliseconds,
             **self.security.kafka_python(),

@@ -138,6 +138,7 @@ def hold(
     partitions: Collection[TopicPartition],
     *,
     assignor: str = "",
+    holder: str = "",
     session_timeout: float = 10.0,
 ) -> Iterator[Hold]:
     """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
@@ -146,21 +147,27 @@ def hold(
     are those that joined meanwhile and waited.
 
     partitions: all partitions that a consumer of the group may want. assignor: that of the group's consumers, if they
-    have one of their own: with another one, a consumer that joins gets INCONSISTENT_GROUP_PROTOCOL. session_timeout:
+    have one of their own: with another one, a consumer that joins gets INCONSISTENT_GROUP_PROTOCOL. holder: the client
+    id of this member; a member with this client id is removed first, because its process was killed. session_timeout:
     seconds until brokers remove this member if the process is killed; if brokers refuse the value, others are tried.
 
     Raises `Refused` if the group can't be joined, for instance because it has members; `NotAuthorized`;
     `ClusterUnavailable`.
     """
     # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
+    config = replace(config, client_id=holder or config.client_id)
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
-        holder = PlaceholderMember(group, partitions, assignor)
+        member = PlaceholderMember(group, partitions, assignor)
         with closing(KafkaConnection(config)) as connection:
-            if holder.members(connection):
+            members = member.members(connection)
+            killed = [each for each, client_id in members.items() if holder and client_id == holder]
+            for each in killed:
+                member.remove(connection, each)
+            if len(killed) < len(members):
                 raise Refused(f"group {group!r} can't be held: {REFUSED}")
         try:
-            held = Hold(holder, config, session, session_timeout)
+            held = Hold(member, config, session, session_timeout)
             try:
                 held._await_membership()
                 yield held
@@ -169,7 +176,7 @@ def hold(
         finally:
             # After an error the session timeout removes the member.
             with suppress(MigrateGroupsError):
-                holder.leave(session)
+                member.leave(session)
 
 
 def without_holder(description: GroupDescription, holders: Collection[str]) -> GroupDescription:

@@ -44,12 +44,7 @@ class KafkaOffsetsTopic:
         self._connection.close()
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of partitions of ``__consumer_offsets``, in pieces of a few MB.
-
-        positions, ends: by partition number, the first offset to read and the end (exclusive). Control records and
-        aborted records are included. Stops early if no record arrives within about the client's time-out. Raises
-        `ClusterUnavailable` or `NotAuthorized`.
-        """
+        """Send Fetch to the leaders, some MB at a time. Control records and aborted records are included."""
         open_ends = {number: end for number, end in ends.items() if positions[number] < end}
         positions, idle = dict(positions), 0
         while open_ends and idle < self._patience:

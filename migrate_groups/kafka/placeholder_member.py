@@ -89,26 +89,30 @@ class PlaceholderMember:
             return False
         members = self.members(connection)
         if self.member_id in members and not self._listed:
-            self.others, self._listed = members - {self.member_id}, True
+            self.others, self._listed = frozenset(members) - {self.member_id}, True
         return self.member_id in members
 
-    def members(self, connection: KafkaConnection) -> frozenset[str]:
-        """Return the ids of the members of a classic group; of a KIP-848 group none.
+    def members(self, connection: KafkaConnection) -> Mapping[str, str]:
+        """Return the client id of each member of a classic group, by member id; of a KIP-848 group none.
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
         (answer,) = connection.run_of_groups([self.group], describe(), "describing").values()
         if isinstance(answer, MigrateGroupsError):
             raise answer
-        return frozenset(each.member_id for each in answer.members)
+        return {each.member_id: each.client_id for each in answer.members}
+
+    def remove(self, connection: KafkaConnection, member_id: str) -> None:
+        """Remove a member from the group. Raises `NotAuthorized`, `ClusterUnavailable`."""
+        connection.run(
+            lambda client: client.remove_member(self.group, member_id, "the hold is over"),
+            doing=f"leaving group {self.group!r}",
+        )
 
     def leave(self, connection: KafkaConnection) -> None:
         """Leave the group; do nothing if this member has not joined. Raises `NotAuthorized`, `ClusterUnavailable`."""
         if self.member_id:
-            connection.run(
-                lambda client: client.remove_member(self.group, self.member_id, "the hold is over"),
-                doing=f"leaving group {self.group!r}",
-            )
+            self.remove(connection, self.member_id)
 
     async def heartbeat(self, client: Client) -> KafkaErrorClass:
         """Send a heartbeat, and return the response's error class; ``NoError`` if the heartbeat was accepted.

@@ -40,11 +40,7 @@ class KafkaRecords:
             child.end()
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """Return the records in each partition's range of offsets, with a hash in place of each record's content.
-
-        spans: the offsets to read. committed_only: whether to read like a ``read_committed`` consumer. Raises
-        `NotAuthorized` without Read on a topic; `ClusterUnavailable` if a partition does not answer.
-        """
+        """Ask the child process, which sends Fetch."""
         found = {partition: _Span() for partition in spans}
         asked = [partition for partition, span in spans.items() if span]
         if asked:

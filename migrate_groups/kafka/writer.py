@@ -55,9 +55,11 @@ class KafkaPythonWriter(KafkaPythonReader):
         return {group: answers[group][group] for group in groups}
 
     @contextmanager
-    def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:
+    def held(
+        self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
+    ) -> Iterator[Hold]:
         """Join the group with a connection of its own. Raises `NotAuthorized` without Read on the group."""
-        with hold(self._config, group, partitions, assignor=assignor) as holding:
+        with hold(self._config, group, partitions, assignor=assignor, holder=holder) as holding:
             self._holds[group] = holding
             self._descriptions.holders.add(holding.member_id)
             try:

@@ -143,7 +143,9 @@ def write_plan(
     if verb is Verb.HAND_OVER:
         # Only now, because the new applications need not wait for it: until then, the claims say that the outcome is
         # not known.
-        record(journal.settled(execution, file.receipt, clock.now()))
+        settled = journal.settled(execution, file.receipt, clock.now())
+        if settled != execution:
+            record(settled)
     return execution
 
 

@@ -18,7 +18,26 @@ from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
-class Events(Protocol):
+class ReadingEvents(Protocol):
+    """The callbacks of a command that only reads. An error that a callback raises ends the command."""
+
+    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+        """Return a context manager that shows the progress of some work. The command works within the context.
+
+        - doing: the work, such as ``reading group orders``.
+        - done: returns how much is done and how much there is to do, or None if not known. Call it only within the
+          context, from any thread.
+
+        Within the context, no other callback is called that prints or asks.
+        """
+        ...
+
+    def said(self, line: str) -> None:
+        """Show a line of text to the user."""
+        ...
+
+
+class Events(ReadingEvents, Protocol):
     """The callbacks of migrate, apply, rollback, hand-back and delete-offsets.
 
     They are called in the thread of the command. An error that a callback raises ends the command.
@@ -82,21 +101,6 @@ class Events(Protocol):
 
         Called only by ``migrate``, as its last step, also if it fails.
         """
-        ...
-
-    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows the progress of some work. The command works within the context.
-
-        - doing: the work, such as ``reading group orders``.
-        - done: returns how much is done and how much there is to do, or None if not known. Call it only within the
-          context, from any thread.
-
-        Within the context, no other callback is called that prints or asks.
-        """
-        ...
-
-    def said(self, line: str) -> None:
-        """Show a line of text to the user."""
         ...
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
@@ -219,9 +220,10 @@ def nothing_claimed(verb: Verb) -> Journal:
 
 
 @contextmanager
-def locked(writer: GroupWriter, journal: Journal) -> Iterator[Journal]:
+def locked(writer: GroupWriter, journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
     """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.
 
+    file: the receipt, which this process has locked. A process that was killed with the same receipt keeps none out.
     Nothing waits: raises `Refused` if another run is at work on one of the groups, or has claimed partitions.
     """
     if journal.facts.is_copy or not journal.handed:
@@ -233,12 +235,13 @@ def locked(writer: GroupWriter, journal: Journal) -> Iterator[Journal]:
             if group in not_known:
                 continue
             try:
-                stack.enter_context(writer.held(journal_group(group), ()))
+                stack.enter_context(writer.held(journal_group(group), (), holder=file.holder))
             except NotAuthorized as error:
                 not_known[group] = f"{error}; {GRANT}"
-            except Refused as error:
+            except Refused:
                 raise Refused(
-                    f"another run is at work on group {group!r}: wait until it ends ({error}); nothing was written"
+                    f"another run is at work on group {group!r}: wait until it ends, or, if it was killed, until group "
+                    f"{journal_group(group)!r} is Empty (10 s); nothing was written"
                 ) from None
         facts = replace(journal.facts, not_known=not_known)
         held = _read(writer, replace(journal, facts=facts, writer=writer))

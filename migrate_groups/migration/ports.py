@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.migration.log_ports import LogReader, RecordReader
+from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.offset_limits import OffsetLimits
@@ -175,7 +175,7 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def held(
-        self, group: str, partitions: Collection[TopicPartition], assignor: str = ""
+        self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
     ) -> AbstractContextManager[HeldGroup]:
         """Return a context manager within which this tool is the first member of an Empty group, to keep consumers out.
 
@@ -184,7 +184,8 @@ class GroupWriter(GroupReader, Protocol):
         if the group has members, `NotAuthorized` without Read on the group.
 
         partitions: all partitions that a consumer of the group may want. assignor: the assignor of its consumers;
-        empty if not known.
+        empty if not known. holder: the client id of this tool's member. Members with the same one are removed first: a
+        killed process has left them. Empty: none is removed.
         """
         ...
 
@@ -212,3 +213,10 @@ class Side(NamedTuple):
     groups: GroupReader
     records: RecordReader
     writer: GroupWriter | None = None
+
+
+class LogClients(NamedTuple):
+    """The clients for one cluster: for groups, topics and offsets, and for the log of ``__consumer_offsets``."""
+
+    reader: GroupReader
+    topic: OffsetsTopicReader

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Progress = Callable[[int, int], None]
 """Called with the amount that is done, and the amount to do in all."""
@@ -25,3 +25,16 @@ def in_silence(doing: str, done: Done) -> AbstractContextManager[None]:
 
 def not_known() -> None:
     """Return None, for work of which no progress is known."""
+
+
+@contextmanager
+def amounts_shown(working: Working, doing: str) -> Iterator[Progress]:
+    """Yield a function that receives the progress of the block, which ``working`` shows."""
+    amounts: tuple[int, int] | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal amounts
+        amounts = done, total
+
+    with working(doing, lambda: amounts):
+        yield tell

@@ -9,9 +9,8 @@ from migrate_groups.show.documents import document_type, filled
 from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table, counts
 from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic import audit_result, evidence
-from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
-from migrate_groups.text import counted, named
+from migrate_groups.text import counted
 
 _DOCUMENT = document_type(
     Audit,
@@ -68,39 +67,8 @@ _EVIDENCE: list[Column[evidence.Evidence]] = [
 ]
 
 
-def undetermined(found: Audit) -> str:
-    """Return the error for an audit that found no problem, but partitions with the verdict ``undetermined``.
-
-    If commits without membership are a reason, it names the option that makes them count.
-    """
-    said = f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence and the reasons"
-    no_member = (COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS)
-    groups = {each.group for each in found.doubtful if any(reason in (each.reason or "") for reason in no_member)}
-    if not groups:
-        return said
-    return (
-        f"{said}; commits without membership in {named('group', groups)}: pass --without-membership with each group "
-        "whose consumers use assign(), and are no members"
-    )
-
-
-def not_proven(found: Audit) -> str:
-    """Return why an audit that found no problem and nothing undetermined proves nothing; empty if it proves something.
-
-    It needs a partition whose source group is judged, and one that a target group has started to consume.
-    """
-    if not found.old.get("stopped"):
-        return "not proven: this run has no partition of which an old group could be judged"
-    if not found.new.get("starts-at-snapshot"):
-        return (
-            "not proven yet: no new group has committed since the hand-over: start the new applications, and run audit "
-            "again once they have committed"
-        )
-    return ""
-
-
 def conclusion(found: Audit) -> str:
-    """Return the verdict of an audit that proves something (`not_proven`), as a sentence.
+    """Return the verdict of an audit that proves something (`Audit.check`), as a sentence.
 
     The sentence says how many partitions have no commit yet.
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import GroupCost
+from migrate_groups.migration.advise.proposals import Suggestion
 from migrate_groups.show import html
 from migrate_groups.show.costs import of_group, result
 from migrate_groups.show.curves import drawn
@@ -19,18 +19,6 @@ from migrate_groups.text import some
 _MOST_GROUPS, _MOST_CURVES = 50, 50
 _MOST_MEMBERS, _MOST_TOPICS = 40, 20
 _WIDTH, _HEIGHT = 600, 24
-
-
-class Drawn(NamedTuple):
-    """The suggestion for a consumer group: client settings or a split.
-
-    settings: client settings to change, which cost less than a split. spec: the text of a split file; empty if no split
-    is suggested. why_not: why no split is suggested.
-    """
-
-    settings: Sequence[ClientSetting]
-    spec: str
-    why_not: str
 
 
 class _Map(NamedTuple):
@@ -70,7 +58,7 @@ class _Timeline(NamedTuple):
     bars: Sequence[_Bar]
 
 
-def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
+def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Suggestion]) -> str:
     """Return what sharing consumer groups costs applications, as one self-contained HTML page.
 
     lag: the lag of the groups over time. suggested: by group name, the suggested client settings or split.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,12 @@ from migrate_groups.spark.class_data import ClassData, class_data
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+OpenSpark = Callable[[float], "AbstractContextManager[SparkSession]"]
+"""Returns a context manager that yields a Spark session in ANSI mode and UTC, and stops what it has started.
+
+It takes an estimate of the number of rows that the job reads. If Spark fails in the block, the context manager raises
+`InvalidInput` or `MigrateGroupsError`."""
 
 APP_NAME = "migrate-groups"
 
@@ -46,10 +53,15 @@ _JOB_SETTINGS = {
 }
 # The time that a terminated JVM gets to remove its files.
 _PATIENCE_S = 3
-_NEEDS_PYSPARK = f"Spark is not installed: {INSTALL_SPARK}"
 _NEEDS_JAVA = (
     "Spark can't start: it needs Java 17 or newer (such as Debian's openjdk-17-jre-headless) on PATH or in JAVA_HOME"
 )
+
+
+def require_pyspark() -> None:
+    """Raise `MissingDependency` if PySpark is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingDependency(f"Spark is not installed: {INSTALL_SPARK}")
 
 
 def local_session(
@@ -67,11 +79,10 @@ def local_session(
     Raises:
         MissingDependency: PySpark or Java 17 is missing, or Spark can't start.
     """
-    try:
-        from pyspark import SparkConf, SparkContext
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingDependency(_NEEDS_PYSPARK) from None
+    require_pyspark()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
     with _readable_start():
         if SparkSession.getActiveSession() is None:
             # Otherwise Spark looks up the name of this host in spite of spark.driver.host, slowly if DNS fails.
@@ -110,16 +121,38 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
         active.createDataFrame([], "nothing int")  # PySpark makes the session that creates a DataFrame the active one
 
 
+def opener(spark: SparkSession | None) -> OpenSpark:
+    """Return a function that opens ``spark``, else the active Spark, else a local one that is stopped at the end.
+
+    Raises `MissingDependency` if PySpark is not installed.
+    """
+    # Now and not when a session is opened, because a log may be copied before.
+    require_pyspark()
+
+    @contextmanager
+    def open_spark(rows: float) -> Iterator[SparkSession]:
+        from migrate_groups.spark.failures import readable_failures
+
+        active = active_session()
+        with readable_failures():
+            if spark is not None:
+                yield spark
+                return
+            with beside(active) if active else local_session(small=rows < SMALL) as session:
+                yield session
+
+    return open_spark
+
+
 def submitted_session() -> SparkSession:
     """Return the session that spark-submit or Spark Connect provides, in ANSI mode and UTC.
 
     Raises:
         MissingDependency: PySpark is missing.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingDependency(_NEEDS_PYSPARK) from None
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName(APP_NAME)
     for key, value in _JOB_SETTINGS.items():
         builder = builder.config(key, value)

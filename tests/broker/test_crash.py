@@ -92,6 +92,8 @@ def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
         if not was_killed:
             break
         receipt.write_bytes(handed_over)
+        for group in (source, target):
+            world.forget_claims(group)
         for partition in (first, second):
             world.commit(source, partition, 5)
     assert 6 < step < steps[-1]
@@ -108,8 +110,8 @@ def test_rollback_of_a_killed_run(cli, world):
     cli("snapshot", source, "-o", "s.csv")
     target = f"{source}-new"
     command = ("apply", "s.csv", "--to-group", target, *APPLY)
-    # 1 and 2: the first record; 3: before the request; 4: after it.
-    assert cli.killed_at(4, *command)
+    # 1 and 2: the first record; 3 and 4: the claim; 5 and 6: the same record; 7: before the request; 8: after it.
+    assert cli.killed_at(8, *command)
     assert world.committed(target) == {partition: 5}
     assert {entry[0] for entry in entries(cli.folder / "receipt.json")} == {"not attempted"}
     cli("rollback", "receipt.json", "--yes")

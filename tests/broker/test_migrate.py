@@ -282,7 +282,8 @@ def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
     `rollback` then deletes the offsets of both runs.
     """
     old = Old(cli, world)
-    assert cli.killed_at(5, "migrate", "split.toml", "--yes")
+    # 1 and 2: the first record; 3 and 4: the claim; 5 and 6: the same record; 7 and 8: the write.
+    assert cli.killed_at(9, "migrate", "split.toml", "--yes")
     assert world.committed(old.find_group) | world.committed(old.pay_group)
     for partition, offset in world.committed(old.group).items():
         world.commit(old.group, partition, offset + 2)
@@ -309,7 +310,8 @@ def test_plan_warns_that_offsets_may_expire_after_a_hold(cli, world):
 def test_dry_run_passes_after_an_interrupted_run(cli, world):
     """After `migrate` was killed, its dry run passes, and a re-run replaces the offsets of the killed run."""
     old = Old(cli, world)
-    assert cli.killed_at(5, "migrate", "split.toml", "--yes")
+    # 1 and 2: the first record; 3 and 4: the claim; 5 and 6: the same record; 7 and 8: the write.
+    assert cli.killed_at(9, "migrate", "split.toml", "--yes")
     for partition, offset in world.committed(old.group).items():
         world.commit(old.group, partition, offset + 2)
     dry = cli("migrate", "split.toml", "--dry-run", "--format", "json")
@@ -378,7 +380,7 @@ def test_second_run_in_the_same_run_directory_is_refused(cli, world):
 
 
 def test_concurrent_runs_with_the_same_target_groups(cli, world):
-    """If two runs with different run directories have the same target groups, the target groups get the right offsets.
+    """If two runs with ``--copy`` have the same target groups, the target groups get the right offsets.
 
     One run ends with exit code 0, the other with 0, 3 or 4.
     """
@@ -387,8 +389,8 @@ def test_concurrent_runs_with_the_same_target_groups(cli, world):
     shutil.copy(cli.folder / "split.toml", cli.folder / "other")
     consumer = world.join(old.group, old.pay)
     with (
-        running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as one,
-        running(cli, "migrate", "other/split.toml", "--yes", "--wait", "60s") as other,
+        running(cli, "migrate", "split.toml", "--copy", "--yes", "--wait", "60s") as one,
+        running(cli, "migrate", "other/split.toml", "--copy", "--yes", "--wait", "60s") as other,
     ):
         for process in (one, other):
             assert "test-app" in "".join(process.stderr.readline() for _ in range(2))

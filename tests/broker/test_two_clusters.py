@@ -483,6 +483,30 @@ def test_audit_needs_both_clusters(move):
     assert "pass --to-bootstrap-server" in move.cli.fails("delete-offsets", "move.toml.run", "--yes", code=2)
 
 
+def test_audit_of_a_move_from_python(move, spark):
+    """`Cluster.audit` of a move judges the logs of both clusters, and reports a late commit of the source group."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.migrate()
+    started = move.target.join(move.group, move.topic)
+    began = [KafkaPartition(move.topic, *each) for each in move.there().items()]
+    started.commit(offsets=began, asynchronous=False)
+    move.target.leave(started)
+    run = move.cli.folder / "move.toml.run"
+    move.source.commit(move.group, TopicPartition(move.topic, 1), 7)
+    with (
+        migrate_groups.connect(move.source.bootstrap_servers) as source,
+        migrate_groups.connect(move.target.bootstrap_servers) as target,
+    ):
+        with pytest.raises(migrate_groups.UsageError, match="pass --to-bootstrap-server"):
+            source.audit(run)
+        found = source.audit(run, to=target, log=move.cli.folder / "log")
+    assert (found.old["late-commit"], found.old["stopped"], found.new["starts-at-snapshot"]) == (1, 2, 3)
+    with pytest.raises(migrate_groups.HandOverBroken, match="1 partition committed late"):
+        found.check()
+    assert {path.name for path in (move.cli.folder / "log").iterdir()} >= {"source", "target"}
+
+
 @pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
 def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
     """If `migrate` to another cluster is killed at any write or save of the receipt, a re-run writes the

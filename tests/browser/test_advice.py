@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from migrate_groups.migration.advise.after import Split, compare
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
+from migrate_groups.migration.advise.proposals import Suggestion
 from migrate_groups.show import after_split, costs_page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
@@ -47,7 +48,10 @@ def advice(rows: list[SharedCost]) -> str:
         for group in {row.group for row in rows}
         for at in range(5)
     ]
-    suggested = {"big": costs_page.Drawn([SETTING], SPEC, ""), "other": costs_page.Drawn([], "", "it has stopped")}
+    suggested = {
+        "big": Suggestion(settings=(SETTING,), spec=SPEC, why_not=""),
+        "other": Suggestion(settings=(), spec="", why_not="it has stopped"),
+    }
     return costs_page.page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
 
 

@@ -478,3 +478,20 @@ def test_a_removed_member_can_not_commit(world):
         with world.other_writer.held(group, ()):
             (answer,) = world.writer.alter_offsets({group: {partition: CommittedOffset(offset=1)}})[group].values()
             assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
+
+
+def test_a_hold_replaces_the_member_of_a_killed_process(world):
+    """A client that holds a group with the client id of an earlier holder removes that member, and takes its place.
+
+    The commits of the earlier one are refused. With another client id, the hold is refused.
+    """
+    partition, group = TopicPartition(world.create_topic(), 0), world.name("group")
+    offsets = {group: {partition: CommittedOffset(offset=1)}}
+    with world.writer.held(group, (), holder="run-1"):
+        with pytest.raises(Refused, match="can't be held"), world.other_writer.held(group, (), holder="run-2"):
+            pass
+        with world.other_writer.held(group, (), holder="run-1"):
+            (answer,) = world.other_writer.alter_offsets(offsets)[group].values()
+            assert answer.answer is Answer.WRITTEN
+            (answer,) = world.writer.alter_offsets(offsets)[group].values()
+            assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")

@@ -1,11 +1,16 @@
-"""All topics, or some topics, of a group are handed over to another group, by calls from Python."""
+"""Calls from Python on a real broker: a group's topics are handed over, and the log of commits is judged."""
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
+from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
+import migrate_groups as mg
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
@@ -18,10 +23,13 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.show import after_split, audit, costs, history
+from migrate_groups.show.result import Result
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from tests.support.documents import parsed
 
 CLOCK = SystemClock()
 
@@ -94,3 +102,45 @@ def test_some_topics_of_a_live_group_move_to_a_target_group(clients, world, old_
     assert taken.topics() == sorted(moved)
     assert_same_offsets(clients, taken, f"{group}-part")
     assert describe_group(clients[0], group).state == "Stable"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_calls_on_the_log_return_what_the_commands_print(world, bootstrap_servers, old_group, here, tmp_path):
+    """Audit, history and costs return what the commands print, for a group that handed over its topics.
+
+    The short form is in test_python_docs.py.
+    """
+    group, topics = old_group
+    world.leave(world.join(group, *topics))
+    new, run = f"{group}-new", tmp_path / "run"
+    split, options = mg.Split(source=group, targets={new: ["*"]}), mg.WriteOptions(settle=0, guard=0)
+    with mg.connect(bootstrap_servers, timeout=20) as cluster:
+        cluster.migrate(split, run_dir=run, options=options)
+        started = world.join(new, *topics)
+        world.consume(started, 81)
+        started.commit(asynchronous=False)
+        world.leave(started)
+
+        proof = cluster.audit(run, log=tmp_path / "audit-log")
+        proof.check()
+        shown = here("audit", run, "--log", tmp_path / "audit-log", "--format", "json")
+        assert printed(audit.result(proof)) == parsed(shown.stdout)
+
+        named = ("--log", tmp_path / "log", "--format", "json", "-o")
+        past = cluster.history(group, new, log=tmp_path / "log", output=tmp_path / "1")
+        shown = here("history", group, new, *named, tmp_path / "2")
+        assert printed(history.result(past))["groups"] == parsed(shown.stdout)["groups"]
+        assert [path.name for path in (tmp_path / "1").iterdir()] == ["history.parquet"]
+
+        measured = cluster.costs(group, new, log=tmp_path / "log", output=tmp_path / "3", since=timedelta(days=1))
+        shown = here("advise", group, new, "--since", "1d", *named, tmp_path / "4")
+        assert printed(costs.result(measured.costs, measured.groups)) == parsed(shown.stdout)
+        after = cluster.costs_after(run, log=tmp_path / "log", output=tmp_path / "5")
+        shown = here("advise", "--after", run, *named, tmp_path / "6")
+        assert printed(after_split.result(after)) == parsed(shown.stdout)
+
+
+def printed(shown: Result) -> dict[str, Any]:
+    """Return the JSON document of a result, as a command prints it."""
+    return parsed(json.dumps(msgspec.to_builtins(shown.document)))

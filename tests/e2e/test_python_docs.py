@@ -26,6 +26,8 @@ def orders(world) -> dict[str, str]:
     names = {name: world.name(name) for name in ("orders", "payments", "search")}
     for topic in ("payments", "search"):
         world.create_topic(2, topic=names[topic])
+    world.leave(world.join(names["orders"], names["payments"], names["search"]))
+    for topic in ("payments", "search"):
         for partition in (0, 1):
             world.produce(names[topic], partition, 10)
             world.commit(names["orders"], TopicPartition(names[topic], partition), 4 + partition)
@@ -35,7 +37,7 @@ def orders(world) -> dict[str, str]:
 def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark, tmp_path, monkeypatch, capsys):
     """The examples of docs/python.md run one after another and print what is expected.
 
-    They do a confirmed hand-over, reconcile, rollback, and a replay group.
+    They do a confirmed hand-over, reconcile, audit, history, advice, rollback, and a replay group.
     """
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
@@ -43,7 +45,8 @@ def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark,
     for example in EXAMPLES:
         code = example.replace("localhost:9092", bootstrap_servers)
         # Spark stays in the folder in which it was started.
-        code = code.replace('reconcile(Path("orders.run"', f'reconcile(Path("{tmp_path}/orders.run"')
+        for of_spark in ("orders.run", "audit-log", "offsets-log", "history", "costs"):
+            code = code.replace(f'Path("{of_spark}")', f'Path("{tmp_path}/{of_spark}")')
         for name, own in orders.items():
             code = re.sub(rf"(?<=[\"]){name}(?=[\"*-])", own, code)
         exec(compile(code, "docs/python.md", "exec"), scope)  # noqa: S102
@@ -59,9 +62,12 @@ def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark,
     assert said[6].startswith("START THE NEW APPLICATIONS NOW\n")
     assert said[6].count(" confirmed\n") == 4
     assert said[7] == "True 0\n"
-    assert said[8] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
+    assert said[8] == "4 4 0\n"
+    assert said[9] == f"{orders['orders']} 4 0 22\n{orders['orders']} 0.0 nothing to do: one application\n"
+    assert said[10].startswith("not known not known: it has no members")
+    assert said[11] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
     assert set(world.committed(f"{orders['orders']}-replay").values()) == {0}
-    assert len(EXAMPLES) == 10
+    assert len(EXAMPLES) == 13
 
 
 def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_servers, tmp_path):

@@ -21,6 +21,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.closed_consumers import close_consumer
 
@@ -182,6 +183,14 @@ class BrokerWorld:
         """Delete a group without members, with all its committed offsets."""
         self._admin.delete_groups([group])
         until(lambda: not self.committed(group))
+
+    def forget_claims(self, group: str) -> None:
+        """Delete a group's journal, so that no run has claimed its partitions."""
+        journal = journal_group(group)
+        for member in self._admin.describe_groups([journal])[journal].get("members", []):
+            self.remove_member(journal, member["member_id"])  # a killed command has left it
+        if journal in self.groups():
+            self.delete_group(journal)
 
     def groups(self) -> set[str]:
         """Return the names of all groups, of every type."""

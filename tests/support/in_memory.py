@@ -409,15 +409,20 @@ class InMemoryCluster:
         return _WRITTEN
 
     @contextmanager
-    def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[HeldGroup]:
+    def held(
+        self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
+    ) -> Iterator[HeldGroup]:
         """Join the group, and yield a `HeldGroup`; raise `Refused` if the group has members.
 
         The hold need not keep consumers out, because no consumer joins by itself in this cluster.
         """
-        if self._groups.get(group, _Group()).members:
+        members = self._groups.get(group, _Group()).members
+        for member in [each for each in members.values() if holder and each.client_id == holder]:
+            del members[member.member_id]
+        if members:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         held = _Held(f"migrate-groups-{next(self._joined)}")
-        self.join(group, Member(member_id=held.member_id, client_id="migrate-groups", host="/127.0.0.1"))
+        self.join(group, Member(member_id=held.member_id, client_id=holder or "migrate-groups", host="/127.0.0.1"))
         self._holds[group] = held
         try:
             yield held

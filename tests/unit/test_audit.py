@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from migrate_groups.cli import audited_logs
-from migrate_groups.cli.commands import audit
 from migrate_groups.cli.connect import Connection
-from migrate_groups.errors import NotAuthorized, Undetermined
+from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined
+from migrate_groups.migration.offsets_topic import audit
+from migrate_groups.migration.ports import LogClients
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
@@ -66,9 +67,11 @@ def cli(tmp_path, monkeypatch) -> Connected:
     made.cluster.create_topic(OFFSETS_TOPIC, 50)
     made(*MIGRATE)
 
+    no_reader: Any = None
+
     @contextmanager
     def open_offsets_topic(_):
-        yield made.cluster, None
+        yield LogClients(made.cluster, no_reader)
 
     monkeypatch.setattr(Connection, "open_offsets_topic", open_offsets_topic)
     return made
@@ -120,7 +123,7 @@ def test_stop_checkpoints_with_different_partition_counts_are_undetermined():
         for group, count in (("new", 50), ("old", 60))
     }
     with pytest.raises(Undetermined, match="had 50 partitions at one cut-over and 60 at another"):
-        audited_logs._side(Connection(), ("this", "the receipt is of"), checkpoints)
+        audit._side(("this", "the receipt is of"), checkpoints)
 
 
 @pytest.mark.parametrize(("rows", "rest"), [(60, "… and 10 more"), (MAX_ROWS, "… and at least 950 more")])
@@ -153,18 +156,29 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
     Once one of them has committed, the exit code is 0. The advice to delete offsets comes once all of them have.
     """
     found = replace(PROVEN, new=new)
-    monkeypatch.setattr(audited_logs, "copy_side", lambda *_: None)
-    monkeypatch.setattr(audit, "_prove", lambda *_: found)
+    monkeypatch.setattr(audit, "_copy", lambda *_: None)
+    monkeypatch.setattr(audit, "_judged", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
     assert ("delete-offsets" in shown.stderr) == (new == {"starts-at-snapshot": 2})
 
 
+def test_check_of_an_audit_raises_what_the_command_ends_with():
+    """`Audit.check` raises nothing if the hand-over is proven. A problem counts more than an undetermined partition."""
+    PROVEN.check()
+    with pytest.raises(HandOverBroken, match=r"^1 partition committed late, started elsewhere or went back$"):
+        replace(PROVEN, problems=1, undetermined=2).check()
+    with pytest.raises(
+        Undetermined, match=r"^the log does not tell of 2 partitions: see the evidence and the reasons$"
+    ):
+        replace(PROVEN, undetermined=2).check()
+
+
 def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
     """If no partition has a source group that could be judged, ``audit`` proves nothing, and ends with exit code 7."""
     found = replace(PROVEN, old={"stopped": 0})
-    monkeypatch.setattr(audited_logs, "copy_side", lambda *_: None)
-    monkeypatch.setattr(audit, "_prove", lambda *_: found)
+    monkeypatch.setattr(audit, "_copy", lambda *_: None)
+    monkeypatch.setattr(audit, "_judged", lambda *_: found)
     refusal = cli.fails("audit", "split.toml.run", code=7)
     assert refusal == "error: not proven: this run has no partition of which an old group could be judged"
 
@@ -172,7 +186,7 @@ def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
 def test_audit_asks_whether_topics_were_recreated(cli):
     """The ids of topics are read again for the audit. A topic that is gone, or may not be described, has no id."""
     now = cli.cluster.describe_topics(["t"])["t"].topic_id
-    assert audited_logs.current_topic_ids(Connection(), {"t", "gone"}) == {"t": now}
-    cli.cluster = ClusterWithHiddenTopic()
-    cli.cluster.create_topic("t", 1)
-    assert [*audited_logs.current_topic_ids(Connection(), {"t", "hidden"})] == ["t"]
+    assert audit._current_topic_ids(cli.cluster, {"t", "gone"}) == {"t": now}
+    other = ClusterWithHiddenTopic()
+    other.create_topic("t", 1)
+    assert [*audit._current_topic_ids(other, {"t", "hidden"})] == ["t"]

@@ -9,16 +9,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrate_groups.cli.log_with_ends import copy_with_ends
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.offsets_topic.copied import copy_with_ends
+from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange
 from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
+from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -174,11 +177,11 @@ def test_one_command_at_a_time_copies_to_a_folder(tmp_path):
     """While a command copies records to the folder of ``--log``, another one is refused with one line."""
     cluster, folder = _Emptied(15), tmp_path / "log"
     cluster.create_topic("__consumer_offsets", 2)
-    opened = (cluster, cluster)
+    clients = LogClients(cluster, cluster)
     with (
         CopiedLog.locked(folder),
         pytest.raises(Refused, match=r"another run uses .*log: wait until it ends; nothing was written"),
     ):
-        copy_with_ends(opened, (), folder)
+        copy_with_ends(clients, (), folder, FakeClock(), Silent())
     assert not [*folder.glob("*.parquet")]
-    assert copy_with_ends(opened, (), folder).log.files == 1
+    assert copy_with_ends(clients, (), folder, FakeClock(), Silent()).log.files == 1

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
+from migrate_groups.migration.advise.proposals import Suggestion
 from migrate_groups.show import costs, markdown
-from migrate_groups.show.costs_page import Drawn, page
+from migrate_groups.show.costs_page import page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost
@@ -21,7 +22,7 @@ def found(*rows: SharedCost) -> Costs:
     return Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
 
 
-def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
+def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Suggestion) -> str:
     """Return the page. Each application has two client ids; one rebalance was caused by the first application."""
     return page(found(*rows), judge_costs(rows, NOON, DELAY), lag, suggested)
 
@@ -36,7 +37,12 @@ def test_the_page_has_each_part_of_a_shared_group():
         Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
         for minute in range(3)
     )
-    text = shown(cost(**FLAPPING), cost("shop", stood_still=40.0), lag=moments, big=Drawn([cure], "source = 'big'", ""))
+    text = shown(
+        cost(**FLAPPING),
+        cost("shop", stood_still=40.0),
+        lag=moments,
+        big=Suggestion(settings=(cure,), spec="source = 'big'", why_not=""),
+    )
     for part in (
         "Members and topics",
         "Generations over time",
@@ -69,7 +75,9 @@ def test_the_load_of_an_application_is_shown():
 def test_a_group_without_a_split_says_why():
     """If no split is proposed, advice.html shows the reason in place of a split spec."""
     rows = cost(**FLAPPING), cost("shop")
-    assert "No split is proposed: it has stopped" in shown(*rows, big=Drawn([], "", "it has stopped"))
+    assert "No split is proposed: it has stopped" in shown(
+        *rows, big=Suggestion(settings=(), spec="", why_not="it has stopped")
+    )
     assert "No split is proposed: the group does not exist now" in shown(*rows)
     assert "Lag over time" not in shown(*rows)
 

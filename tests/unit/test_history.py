@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrate_groups.cli.json_output import print_document
-from migrate_groups.cli.log_with_ends import copy_with_ends
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import log_ends_parquet
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.offsets_topic.copied import copy_with_ends
+from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
@@ -21,6 +23,7 @@ from migrate_groups.show import history as shown
 from migrate_groups.snapshots.times import milliseconds_of
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
+from tests.support.clock import FakeClock
 from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 from tests.support.reconciliations import moments
@@ -81,7 +84,7 @@ def test_a_partition_of_the_offsets_topic_without_a_leader_is_no_answer(tmp_path
     made.create_topic(OFFSETS_TOPIC, 2)
     made.lose_leader(OFFSETS_TOPIC, 1)
     with pytest.raises(ClusterUnavailable, match="__consumer_offsets has no leader for partition 1; try again"):
-        copy_with_ends((made, made), None, tmp_path / "log")
+        copy_with_ends(LogClients(made, made), None, tmp_path / "log", FakeClock(), Silent())
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):

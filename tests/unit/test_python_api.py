@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,12 @@ import pytest
 
 import migrate_groups as mg
 from migrate_groups.files import split_toml
+from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.migration.offsets_topic.copied import LogWithEnds
+from migrate_groups.migration.offsets_topic.costs import CostsRequest
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 from tests.support.clock import FakeClock
@@ -262,3 +267,63 @@ def test_a_snapshot_is_shown_in_one_short_line(made):
     long = str(mg.Snapshot.of_rows(take_snapshot(made, ["old", odd], FakeClock()).rows()))
     assert long.startswith(r"<Snapshot: 4 rows of groups a\u202e\nxxx")
     assert len(long) < 300
+
+
+def test_advice_is_that_of_the_command(cluster, made):
+    """`Cluster.advise` names the applications that share a group, and `propose_split` returns a spec file for a split.
+
+    The split covers the group's topics, so that it can be planned. A group without members can't be split.
+    """
+    made.create_topic("u", 1)
+    for topic in ("t", "u"):
+        made.join("big", Member(member_id=topic, client_id=topic, host="/h", subscription=frozenset({topic})))
+    assert [(each.status.group, each.finding) for each in cluster.advise()] == [("big", "shared"), ("old", "not known")]
+    spec = tomllib.loads(cluster.propose_split("big"))
+    assert [(each["group"], each["topics"]) for each in spec["target"]] == [("big-t", ["t"]), ("big-u", ["u"])]
+    with pytest.raises(mg.Undetermined, match="group 'old' can't be advised: not known: it has no members"):
+        cluster.propose_split("old")
+    with pytest.raises(mg.GroupNotFound):
+        cluster.advise("gone")
+
+
+@pytest.mark.parametrize("wrong", [60, 0.5, "1h", timedelta(0), timedelta(hours=-1)])
+def test_a_time_span_is_a_positive_timedelta(cluster, tmp_path, wrong):
+    """``every`` and ``since`` are refused if not a timedelta, or not positive. Nothing is copied."""
+    folders = {"log": tmp_path / "log", "output": tmp_path / "out"}
+    calls = {
+        "every": lambda: cluster.history(every=wrong, **folders),
+        "since": lambda: cluster.costs(since=wrong, **folders),
+    }
+    for name, call in calls.items():
+        with pytest.raises(mg.UsageError, match=rf"^{name} is .*; expected a positive timedelta"):
+            call()
+    with pytest.raises(mg.UsageError, match=r"^since is "):
+        cluster.costs_after(tmp_path / "run", since=wrong, **folders)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_calls_that_need_spark_say_so_before_they_copy_the_log(cluster, tmp_path, monkeypatch):
+    """Without PySpark, calls that need it raise `MissingDependency` before they copy anything or read a run."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    folders = {"log": tmp_path / "log", "output": tmp_path / "out"}
+    for call in (
+        lambda: cluster.history(**folders),
+        lambda: cluster.costs(**folders),
+        lambda: cluster.costs_after(tmp_path / "run", **folders),
+        lambda: cluster.audit(tmp_path / "run"),
+        lambda: mg.reconcile(tmp_path / "run"),
+    ):
+        with pytest.raises(mg.MissingDependency, match="Spark is not installed: run pip install"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_span_that_begins_before_1970_is_refused(tmp_path):
+    """Costs since a time before 1970 are refused with one line, however long the time span is."""
+    copied = LogWithEnds(CopiedLog.load(tmp_path / "log", "c"), NOON, {})
+    for days in (30_000, 999_999_999):
+        asked = CostsRequest(None, tmp_path / "log", tmp_path / "out", timedelta(days=days))
+        with pytest.raises(mg.UsageError, match=r"^--since is .* before 1970"):
+            asked.begin(copied)
+    asked = CostsRequest(None, tmp_path / "log", tmp_path / "out", timedelta(days=1))
+    assert asked.begin(copied) == NOON - timedelta(days=1)

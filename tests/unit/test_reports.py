@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from migrate_groups.cli.reports import show_reconciliation
+from migrate_groups.cli.commands.reconcile import show_reconciliation
 from migrate_groups.errors import InvalidInput
 from migrate_groups.show import markdown
 from migrate_groups.show.reconciliation import page, result
@@ -47,12 +47,16 @@ def test_time_lag_is_shown_if_it_is_known(capsysbinary):
     assert json.loads(msgspec.json.encode(result(found).document))["summary"][0]["time_lag_before"] == 5400.0
 
 
-def test_a_report_is_never_replaced(tmp_path):
-    """`reconcile` never replaces an existing report file, because the file belongs to another run."""
+def test_a_report_is_never_replaced(tmp_path, capsys):
+    """`reconcile` never replaces an existing report file, because the file belongs to another run.
+
+    The tables of this run stay, and stderr says so.
+    """
     (tmp_path / "report.md").write_text("mine")
     with pytest.raises(InvalidInput, match="exists already"):
-        show_reconciliation(realistic(), "json", tmp_path)
+        show_reconciliation(realistic(), "markdown", tmp_path)
     assert (tmp_path / "report.md").read_text() == "mine"
+    assert capsys.readouterr().err == f"tables written to {tmp_path}: they are complete, and stay\n"
 
 
 def test_without_a_folder_no_file_is_written(tmp_path, monkeypatch, capsysbinary):

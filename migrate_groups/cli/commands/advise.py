@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
+from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics, write_pages
 from migrate_groups.cli.json_output import check_stdout_is_free
-from migrate_groups.cli.measured_costs import CostsRequest, compare_after, measure
+from migrate_groups.cli.progress import Reporter
+from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
 from migrate_groups.text import shell_command
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.offsets_topic.costs import CostsRequest
 
 
 def advise(
@@ -90,11 +94,14 @@ def advise(
     if log is not None:
         if output is None:
             raise UsageError("--log needs -o OUT: a new folder for tables and pages")
-        asked = CostsRequest(named, log, output, None if since is None else parse_span(since, "--since"), output_format)
+        from migrate_groups.migration.offsets_topic.costs import CostsRequest
+
+        asked = CostsRequest(named, log, output, None if since is None else parse_span(since, "--since"))
+        require_spark()
         if after is None:
-            measure(connection, asked)
+            _measure(connection, asked, output_format)
         else:
-            compare_after(connection, asked, after)
+            _compare_after(connection, asked, after, output_format)
         return
     if output is not None or since is not None:
         raise UsageError("-o goes with --spec-for or --log, --since with --log: pass both")
@@ -109,6 +116,31 @@ def advise(
     show_as(output_format, views.result(found, whole=named is not None))
 
 
+def _measure(connection: Connection, asked: CostsRequest, output_format: str) -> None:
+    from migrate_groups.migration.offsets_topic.costs import measure
+    from migrate_groups.show import markdown
+    from migrate_groups.show.costs import result
+    from migrate_groups.show.costs_page import page
+
+    found = measure(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
+    shown = result(found.costs, found.groups)
+    drawn = page(found.costs, found.groups, found.lag, found.suggestions)
+    write_pages(asked.out, "tables", {"advice.md": markdown.draw(shown), "advice.html": drawn})
+    show_as(output_format, shown)
+    talk(f"tables, advice.md and advice.html written to {asked.out}")
+
+
+def _compare_after(connection: Connection, asked: CostsRequest, run_dir: Path, output_format: str) -> None:
+    from migrate_groups.migration.offsets_topic.costs import compare_after
+    from migrate_groups.show.after_split import page, result
+
+    open_log = connection.open_offsets_topic
+    shown = result(compare_after(asked, run_dir, open_log, spark_here, SystemClock(), Reporter()))
+    write_pages(asked.out, "tables", {"after.html": page(shown)})
+    show_as(output_format, shown)
+    talk(f"tables and after.html written to {asked.out}")
+
+
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
     """Write a split spec with a new group for each application of ``group``. output: a file, or ``-`` for stdout."""
     check_stdout_is_free(output, output_format)
@@ -117,7 +149,6 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
     if str(output) != "-":
         check_writable(output, replace=False)
     with connection.open_reader() as reader:
-        from migrate_groups.files.split_toml import to_toml
         from migrate_groups.migration.advise import shared_groups
         from migrate_groups.migration.advise.propose import propose
         from migrate_groups.show import advice as views
@@ -125,7 +156,7 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
         found = shared_groups.advise(reader, SystemClock(), options.all_groups([group], None))
         proposal = propose(reader, found[0])
         warn_of_hidden_topics(reader)
-    text = to_toml(proposal.spec, proposal.heading, proposal.notes)
+    text = proposal.to_toml()
     if str(output) == "-":
         sys.stdout.write(text)
         return

@@ -13,9 +13,9 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, save_table, show_as, talk, warn_of_hidden_topics
 from migrate_groups.cli.json_output import check_stdout_is_free
-from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
+from migrate_groups.files.new_folder import new_folder
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compare(
         check_output(output, force=force)
     elif copies.accept_reread:
         raise UsageError("--accept-reread says what -o writes: pass -o, too")
-    with new_folder(report) if report else nullcontext():
+    with new_folder(report, talk) if report else nullcontext():
         with copies.open_mirror(connection, target) as mirror:
             from migrate_groups.migration.across.compare import compare as compared
             from migrate_groups.show import comparison

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.log_with_ends import copy_with_ends, lag_over_time
-from migrate_groups.cli.new_folder import new_folder
+from migrate_groups.cli.console import show_as, talk, write_pages
+from migrate_groups.cli.progress import Reporter
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.snapshots.times import parse_span
 
-_TABLE, _PAGE = "history.parquet", "history.html"
+_PAGE = "history.html"
 
 
 def history(
@@ -50,15 +50,12 @@ def history(
     require_spark()
     named = sorted({*(groups or []), *(group or [])})
     wanted, step = options.all_groups(named, None) if named else None, parse_span(every, "--every")
-    from migrate_groups.files.safe_write import write_whole
-    from migrate_groups.show import history as shown
+    from migrate_groups.migration.offsets_topic.history import TABLE, HistoryRequest
+    from migrate_groups.migration.offsets_topic.history import history as measured
+    from migrate_groups.show.history import page, result
 
-    with new_folder(output) as complete:
-        with connection.open_offsets_topic() as opened:
-            copied = copy_with_ends(opened, wanted, log)
-        with spark_here(copied.log.offsets) as spark, connection.open_reader() as reader:
-            found = lag_over_time(spark, reader, copied, groups=wanted, every=step, out=output / _TABLE)
-        complete(_TABLE)
-        write_whole(output / _PAGE, lambda file: file.write(shown.page(found).encode()))
-    show_as(output_format, shown.result(found))
-    talk(f"{_TABLE} and {_PAGE} written to {output}")
+    asked = HistoryRequest(wanted, log, output, step)
+    found = measured(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
+    write_pages(output, TABLE, {_PAGE: page(found)})
+    show_as(output_format, result(found))
+    talk(f"{TABLE} and {_PAGE} written to {output}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -155,7 +155,7 @@ def migrate(
         )
         return HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
 
-    mirror = copies.mirror_if_named(connection, target, writes=not dry_run)
+    mirror = copies.open_mirror(connection, target, writes=not dry_run) if target.is_named else nullcontext()
     written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
         one = hand_over(replace(file, spec=file.spec.renamed(names)), run, plan_out, approved)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from migrate_groups.cli.console import talk
-from migrate_groups.cli.reports import ReportFormatOption, show_reconciliation
+from migrate_groups.cli.console import show_as, talk, write_pages
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken
 from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.reconciliation.mapping import SplitMapping
+    from migrate_groups.spark.reconciliation.result import Reconciliation
+
+ReportFormat = Literal["table", "markdown", "json", "csv"]
+ReportFormatOption = Annotated[
+    ReportFormat,
+    typer.Option(
+        "--format",
+        help="How the verdict is shown. markdown is for the comment of a pull request, json is one document on stdout. "
+        "csv has a row for each group and topic.",
+    ),
+]
+
+_SUMMARY = "group_topic_summary.csv"
 
 
 def reconcile(
@@ -70,24 +80,12 @@ def reconcile(
     Example: migrate-groups reconcile split.toml.run
     """
     require_spark()
-    from migrate_groups.files.runs.compared import compared
+    from migrate_groups.files import split_toml
+    from migrate_groups.migration.reconcile import reconcile as compared
 
-    asked = compared(
-        [*_one(before), *(more_before or [])], [*_one(after), *(more_after or [])], has_spec=spec is not None
-    )
-    with spark_here(asked.rows) as spark:
-        from migrate_groups.spark.reconciliation.job import run_reconcile
-
-        found = run_reconcile(
-            spark,
-            asked.before,
-            asked.after,
-            split=_split(spec),
-            planned=asked.planned,
-            out=output,
-            quarantine=quarantine,
-        )
-    found = replace(found, hints=(*found.hints, *asked.hints))
+    given, then = [*_one(before), *(more_before or [])], [*_one(after), *(more_after or [])]
+    split = None if spec is None else split_toml.load(spec).spec
+    found = compared(given, then, split, spark_here, out=output, quarantine=quarantine)
     show_reconciliation(found, output_format, output)
     if found.quarantined:
         talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")
@@ -97,23 +95,26 @@ def reconcile(
         talk(f"next: migrate-groups {shell_command('audit', [before])}")
 
 
+def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
+    """Print the result of ``reconcile`` on stdout, and write report.md and report.html to ``out``.
+
+    out: the folder with the tables of the result; None: no report is written.
+    """
+    from migrate_groups.show import markdown
+    from migrate_groups.show.reconciliation import page, result
+
+    show_as(output_format, result(found, str(out / _SUMMARY) if out else None))
+    if out:
+        write_pages(out, "tables", {"report.md": markdown.draw(result(found, _SUMMARY)), "report.html": page(found)})
+        talk(f"tables, report.md and report.html written to {out}")
+
+
 def _can_be_audited(run_dir: Path) -> bool:
     """Return whether ``run_dir`` has the log end offsets of ``__consumer_offsets`` that ``audit`` needs."""
     from migrate_groups.files.runs import stop_checkpoint_parquet
     from migrate_groups.files.runs.run_dir import RunDir
 
     return bool(stop_checkpoint_parquet.load(RunDir(run_dir).checkpoint))
-
-
-def _split(spec: Path | None) -> SplitMapping | None:
-    if spec is None:
-        return None
-    from migrate_groups.files import split_toml
-    from migrate_groups.snapshots.split import cover
-    from migrate_groups.spark.reconciliation.mapping import SplitMapping
-
-    wanted = split_toml.load(spec).spec
-    return SplitMapping(wanted.source, lambda topics: cover(wanted, topics).targets)
 
 
 def _one(path: str | None) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import secrets
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -28,6 +31,15 @@ class ReceiptFile:
         self._unsaved = ""
         self._other_unsaved = ""
         self._recorded: Execution | None = None
+
+    @property
+    def holder(self) -> str:
+        """The client id with which a command joins journals on the cluster: of this file on this machine.
+
+        No two commands use it at once, because a command that writes locks the file.
+        """
+        place = f"{platform.node()} {uuid.getnode()} {self.path.resolve()}" if self.path else secrets.token_hex()
+        return f"migrate-groups-{hashlib.sha256(place.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
     @property
     def failure(self) -> str:

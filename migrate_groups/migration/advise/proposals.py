@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.advise.client_settings import ClientSetting, client_settings
-from migrate_groups.migration.advise.propose import Proposal, propose
+from migrate_groups.migration.advise.propose import propose
 from migrate_groups.migration.advise.shared_groups import Finding, advise
 from migrate_groups.migration.ports import GroupReader
 
@@ -17,12 +17,12 @@ from migrate_groups.migration.ports import GroupReader
 class Suggestion:
     """What to do about a consumer group that several applications share.
 
-    settings: client settings to try first. proposal: a split, which gives each application a group of its own; None if
-    there is none. why_not: why there is no proposal.
+    settings: client settings to try first, which cost less than a split. spec: the text of a spec file with a split,
+    which gives each application a group of its own; empty if no split is proposed. why_not: why none is proposed.
     """
 
     settings: tuple[ClientSetting, ...]
-    proposal: Proposal | None
+    spec: str
     why_not: str = ""
 
 
@@ -38,7 +38,7 @@ def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> d
     for each in found:
         cheaper = client_settings(each.status) if each.finding in (Finding.SHARED, Finding.JOINED) else ()
         try:
-            made[each.status.group] = Suggestion(settings=cheaper, proposal=propose(reader, each))
+            made[each.status.group] = Suggestion(settings=cheaper, spec=propose(reader, each).to_toml())
         except MigrateGroupsError as error:
-            made[each.status.group] = Suggestion(settings=cheaper, proposal=None, why_not=str(error))
+            made[each.status.group] = Suggestion(settings=cheaper, spec="", why_not=str(error))
     return made

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.files.split_toml import to_toml
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.client_settings import client_settings
 from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
@@ -27,6 +28,10 @@ class Proposal:
     spec: SplitSpec
     heading: tuple[str, ...]
     notes: Mapping[str | None, tuple[str, ...]]
+
+    def to_toml(self) -> str:
+        """Return the text of a spec file with this split and its comments."""
+        return to_toml(self.spec, self.heading, self.notes)
 
 
 def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:

@@ -112,7 +112,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
         return None
     shown, barrier, journal = found
     agree(shown, wanted.rows.rows, events)
-    with locked(clients.writer, journal) as journal:
+    with locked(clients.writer, journal, file) as journal:
         if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
             events.said(f"waiting {left:.0f} s to see that no consumer commits")
         with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):

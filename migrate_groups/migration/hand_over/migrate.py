@@ -110,7 +110,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         if shown is None:
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(writer, shown.journal))
+        journal = until_written.enter_context(locked(writer, shown.journal, file))
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted)
         if wanted.mirror is not None:

@@ -107,7 +107,7 @@ def go_back(
         return watch_afterwards(reader, execution, file, clock, events)
     shown, barrier, journal = _shown(reader, verb, file, clock, clients.elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    with locked(clients.writer, journal) as journal:
+    with locked(clients.writer, journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
         else:

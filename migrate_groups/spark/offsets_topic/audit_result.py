@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from migrate_groups.errors import HandOverBroken, Undetermined
+from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
 from migrate_groups.spark.offsets_topic.evidence import Evidence
+from migrate_groups.text import counted, named
 
 
 class AuditedTopic(NamedTuple):
@@ -122,3 +125,37 @@ class Audit(OfLog):
     doubtful: tuple[Partition, ...]
     late_commits: tuple[LateCommit, ...]
     source_log: OfLog | None = None
+
+    def check(self) -> None:
+        """Raise an error unless the audit proves the hand-over.
+
+        To prove it, a source group must have been judged, and a target group must have committed.
+
+        Raises `HandOverBroken` if a partition has a problem, and `Undetermined` if the log shows too little.
+        """
+        if self.problems:
+            problems = counted(self.problems, "partition")
+            raise HandOverBroken(f"{problems} committed late, started elsewhere or went back")
+        if self.undetermined:
+            raise Undetermined(
+                f"the log does not tell of {counted(self.undetermined, 'partition')}: see the evidence and the reasons"
+                f"{self._without_membership()}"
+            )
+        if not self.old.get("stopped"):
+            raise Undetermined("not proven: this run has no partition of which an old group could be judged")
+        if not self.new.get("starts-at-snapshot"):
+            raise Undetermined(
+                "not proven yet: no new group has committed since the hand-over: start the new applications, and run "
+                "audit again once they have committed"
+            )
+
+    def _without_membership(self) -> str:
+        """Return the option that makes commits without membership count, if they are why verdicts are undetermined."""
+        no_member = (COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS)
+        groups = {each.group for each in self.doubtful if any(reason in (each.reason or "") for reason in no_member)}
+        if not groups:
+            return ""
+        return (
+            f"; commits without membership in {named('group', groups)}: pass --without-membership with each group "
+            "whose consumers use assign(), and are no members"
+        )

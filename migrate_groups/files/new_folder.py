@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from migrate_groups.cli.console import talk
 from migrate_groups.errors import InvalidInput
 from migrate_groups.text import some
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Callable[[str], None]]:
+def new_folder(out: Path, said: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
     """Make a folder, and delete it again if the block raises an error before any result in it is complete.
 
     Yields a function that the block calls when a result is complete, with a name for it, such as ``tables``. If the
-    block raises an error later, the folder stays, and stderr names what is complete. Raises `InvalidInput` if the
-    folder exists already or can't be made.
+    block raises an error later, the folder stays, and ``said`` gets a line that names what is complete. Raises
+    `InvalidInput` if the folder exists already or can't be made.
     """
     try:
         out.mkdir()
@@ -31,7 +30,7 @@ def new_folder(out: Path) -> Iterator[Callable[[str], None]]:
         yield complete.append
     except BaseException:
         if complete:
-            talk(f"{some(complete)} written to {out}: they are complete, and stay")
+            said(f"{some(complete)} written to {out}: they are complete, and stay")
         else:
             shutil.rmtree(out, ignore_errors=True)
         raise

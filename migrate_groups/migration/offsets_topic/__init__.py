@@ -1,0 +1,1 @@
+"""What commands do with the log of ``__consumer_offsets``: copy it, and judge it with Spark."""

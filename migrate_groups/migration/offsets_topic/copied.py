@@ -1,0 +1,102 @@
+"""Copy the log of ``__consumer_offsets``, and read log end offsets that fit the copied commits."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import Undetermined
+from migrate_groups.files.runs import log_ends_parquet
+from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.ports import GroupReader, LogClients
+from migrate_groups.migration.progress_callbacks import amounts_shown
+from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
+from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.text import did_you_mean
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.offsets_topic.history_job import LogEnds
+    from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
+
+OpenLog = Callable[[], AbstractContextManager[LogClients]]
+"""Connects to a cluster, and returns a context manager that yields the clients and closes them after its block."""
+
+
+class LogWithEnds(NamedTuple):
+    """The copied log of ``__consumer_offsets``, and the log end offsets of all topics right after the copy.
+
+    taken_at: the time at which the log end offsets were read.
+    """
+
+    log: CopiedLog
+    taken_at: datetime
+    log_ends: Mapping[TopicPartition, int]
+
+    @property
+    def for_spark(self) -> CopiedFiles:
+        """The copied log as input for Spark jobs."""
+        from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
+
+        return CopiedFiles(str(self.log.folder), self.log.ranges, self.log.cluster_id)
+
+    @contextmanager
+    def past_log_ends(self, reader: GroupReader, events: ReadingEvents) -> Iterator[LogEnds]:
+        """Yield a function that reads log end offsets of the past, and returns the path of a Parquet file of them.
+
+        The function raises `ClusterUnavailable` or `NotAuthorized`. Its file is deleted after the block.
+        """
+        with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch:
+
+            def saved(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
+                path = Path(scratch) / "log_ends.parquet"
+                with amounts_shown(events.working, "reading log end offsets") as progress:
+                    asked = [TopicPartition(*partition) for partition in partitions]
+                    log_ends_parquet.save(log_ends(reader, asked, [*moments], self.log_ends, progress), path)
+                return str(path)
+
+            yield saved
+
+
+def copy_with_ends(
+    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: ReadingEvents
+) -> LogWithEnds:
+    """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
+
+    groups: copy only the partitions that hold these groups; None: all partitions. events: told of each group that does
+    not exist now.
+
+    Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was recreated or truncated since the last copy.
+    Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
+    folder; `InvalidInput` if the folder can't be used.
+    """
+    reader, topic = clients
+    described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+    if described is None:
+        raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
+    if groups is not None:
+        _warn_of_missing(reader, groups, events)
+    count = len(described.partitions)
+    wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
+    starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
+    with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC}") as progress:
+        log = CopiedLog.load(folder, reader.cluster_id()).with_partitions(starts)
+        log = copy_log(reader, topic, log, wanted, progress)
+    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
+    return LogWithEnds(log, clock.now(), current_log_ends(reader))
+
+
+def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: ReadingEvents) -> None:
+    # This is no error, because the log may have commits of a deleted group.
+    there = [each.group for each in reader.list_groups()]
+    for group in sorted({*groups} - {*there}):
+        near = did_you_mean([group], there)
+        found = f"group {group!r} does not exist now{f' ({near})' if near else ''}"
+        events.said(f"warning: {found}: only its past commits can be shown")
