@@ -184,7 +184,7 @@ _RELEASES = (Verb.ROLLBACK, Verb.HAND_BACK)
 _AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
     (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
     (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
-    (Verb.ROLLBACK, State.UNDONE): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+    (Verb.ROLLBACK, State.UNDONE): _given_back,
     (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
 }
 # The states of the target groups' partitions in which a partition is the source group's again.

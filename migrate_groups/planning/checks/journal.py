@@ -143,7 +143,7 @@ def _handed_on(
         return  # the source group's offset is not needed for that
     for target in targets:
         claims = facts.of(target, partition)
-        is_ours = gives(claims, [group]) and (group, *partition) in facts.begun
+        is_ours = gives(claims, [group]) and ((group, *partition) in facts.begun or claims[0].run == facts.run)
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
             yield _found(facts, target, claims[0]), "undo that run first"
     yield from _not_arrived_yet(facts, partition, targets)

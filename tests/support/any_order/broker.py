@@ -115,8 +115,8 @@ class _Client(_Named):
         return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
 
     @contextmanager
-    def held(self, group: str, partitions, assignor: str = ""):
-        with self._client.held(self._real[group], partitions, assignor) as hold:
+    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
+        with self._client.held(self._real[group], partitions, assignor, holder) as hold:
             yield hold
 
 

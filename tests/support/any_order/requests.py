@@ -68,11 +68,11 @@ class Requests:
         return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
 
     @contextmanager
-    def held(self, group: str, partitions, assignor: str = ""):
+    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
         world = self._world
         world.moment("before held")
         with ExitStack() as member:
-            hold = member.enter_context(world.client.held(group, partitions, assignor))
+            hold = member.enter_context(world.client.held(group, partitions, assignor, holder))
             world.held.add(group)
             member.callback(world.held.discard, group)
             try:
