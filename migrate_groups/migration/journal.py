@@ -24,7 +24,7 @@ from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
-from migrate_groups.planning.change import Change, Order
+from migrate_groups.planning.change import Action, Change, Order
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
@@ -296,5 +296,8 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
         is_move=bool(moved),
         handed=moved or {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
         begun=frozenset(begun),
+        in_place=frozenset(
+            order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)
+        ),
     )
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})

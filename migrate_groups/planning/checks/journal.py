@@ -26,6 +26,7 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
     - is_move: whether the target groups are on another cluster. Then nothing is claimed.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
+    - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
     - not_known: by group, why its claims are not known, and what to do.
@@ -37,6 +38,7 @@ class JournalFacts:
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
     is_move: bool = False
     begun: frozenset[Order] = frozenset()
+    in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
     not_known: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +95,7 @@ def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> 
     """Yield what speaks against the write of a partition of a source group, and what to do."""
     group, partition = order[0], TopicPartition(*order[1:])
     claims = facts.of(group, partition)
-    is_own = gives(claims, targets) and not facts.is_move
+    is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
@@ -101,6 +103,14 @@ def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> 
         yield from _handed_on(facts, group, partition, targets)
     else:
         yield from _not_arrived_yet(facts, partition, targets)
+
+
+def _is_repeated(facts: JournalFacts, order: Order, newest: Claim) -> bool:
+    """Return whether this hand-over would write again what another run gave to the same target groups.
+
+    These may have processed records since, which would be processed twice.
+    """
+    return facts.verb is Verb.HAND_OVER and newest.run != facts.run and order not in facts.in_place
 
 
 def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:

@@ -165,7 +165,10 @@ def stories(draw) -> tuple[Setting, list[Step]]:
             steps += [Edit("one", tuple(split.items())), draw(_hand_over("one"))]
     steps += [draw(_hand_over("two")), *draw(st.lists(_step, min_size=6, max_size=8))]
     if draw(st.booleans()):
-        steps.insert(draw(st.integers(1, len(steps))), draw(_copies))
+        copied, at = draw(_copies), draw(st.integers(1, len(steps)))
+        steps.insert(at, copied)
+        if draw(st.booleans()):
+            steps.insert(draw(st.integers(at + 1, len(steps))), draw(_hand_over(f"copy/{copied.of}")))
     return setting, steps
 
 

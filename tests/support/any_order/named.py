@@ -84,7 +84,10 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="apply"),
         ],
     ),
-    # Stories of runs that overlap.
+}
+
+# Stories of several runs, which fail without the claims of the runs.
+_OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
     "a topic that one run has handed over is not handed over by another": (
         Setting(),
         [Command("hand-over", starts=True), Pass(5), Command("hand-over", of="apply")],
@@ -123,7 +126,26 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-back", of="copy/split"),
         ],
     ),
+    "a target group gives back its own offsets too when a run is rolled back": (
+        Setting(
+            runs={"one": Run(to={"t": "a"}), "two": Run(source="a", to={"t": "b"})},
+            existing={("a", T): 30},
+            on_existing="overwrite",
+        ),
+        [Command("hand-over", of="one"), Command("rollback", of="one"), Command("hand-over", of="two")],
+    ),
+    "a run that has lost its run directory does not hand over again to a group that has run": (
+        Setting(on_existing="overwrite"),
+        [
+            Command("hand-over", starts=True),
+            Pass(5),
+            Copy("split", receipt=False),
+            Stop("a"),
+            Command("hand-over", of="copy/split", starts=True),
+        ],
+    ),
 }
+NAMED |= _OVERLAPPING
 
-REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(list(NAMED)[-5:], 5)
+REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
 """By name, the key of `reverts.FIXES` without which the story fails."""
