@@ -67,8 +67,11 @@ def journal(facts: JournalFacts) -> Judgement | None:
         return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     has_claims = any(facts.claims.values())
+    of_topics = _of_topics(facts)
     for order, targets in facts.handed.items() if has_claims else ():
-        for complaint in _complaints(facts, order, targets):
+        group, topic, number = order
+        claims = facts.of(group, TopicPartition(topic, number)) or of_topics.get((group, topic), ())
+        for complaint in _complaints(facts, order, targets, claims):
             complaints[complaint].append(f"{order[1]}-{order[2]}")
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
@@ -91,10 +94,28 @@ def journal(facts: JournalFacts) -> Judgement | None:
     return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
-def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield what speaks against the write of a partition of a source group, and what to do."""
+def _of_topics(facts: JournalFacts) -> Mapping[tuple[str, str], Claims]:
+    """Return the newest claims of other runs on each topic of a group, for partitions that a hand-over finds without.
+
+    Such a partition was added to the topic after the topic was handed over.
+    """
+    newest: dict[tuple[str, str], Claims] = {}
+    for group, of_group in facts.claims.items() if facts.verb is Verb.HAND_OVER else ():
+        for partition, claims in of_group.items():
+            known = newest.get((group, partition.topic))
+            if claims[0].run != facts.run and (known is None or known[0].at < claims[0].at):
+                newest[group, partition.topic] = claims
+    return newest
+
+
+def _complaints(
+    facts: JournalFacts, order: Order, targets: tuple[str, ...], claims: Claims
+) -> Iterator[tuple[str, str]]:
+    """Yield what speaks against the write of a partition of a source group, and what to do.
+
+    claims: those on the partition in the journal of the source group.
+    """
     group, partition = order[0], TopicPartition(*order[1:])
-    claims = facts.of(group, partition)
     is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:

@@ -134,6 +134,15 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
         ),
         [Command("hand-over", of="one"), Command("rollback", of="one"), Command("hand-over", of="two")],
     ),
+    # The application commits also for the partition that was added during the hand-over.
+    "a partition that was added to a topic during a run is not handed over after its rollback": (
+        Setting(runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, uncommitted="leave"),
+        [
+            Command("hand-over", of="one", starts=True, events=(At("after receipt", 2, Grow("u")),)),
+            Command("rollback", of="one"),
+            Command("hand-over", of="two"),
+        ],
+    ),
     "a run that has lost its run directory does not hand over again to a group that has run": (
         Setting(on_existing="overwrite"),
         [
