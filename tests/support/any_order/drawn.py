@@ -5,6 +5,8 @@ In each strategy the simplest choice comes first, because hypothesis shrinks tow
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from migrate_groups.model.partitions import TopicPartition
@@ -173,8 +175,11 @@ def stories(draw) -> tuple[Setting, list[Step]]:
 
 
 def only_one(setting: Setting, steps: list[Step]) -> tuple[Setting, list[Step]]:
-    """Return a story without the commands of its second run and of copies, to look for a defect within one run."""
+    """Return a story whose commands are all of the first run, one after the other, to look for a defect within a run."""
     others = ("two", "copy/one", "copy/two")
+    one_by_one = [
+        each for step in steps for each in ((step.first, step.second) if isinstance(step, AtOnce) else (step,))
+    ]
     return setting, [
-        step for step in steps if not (isinstance(step, AtOnce) or (isinstance(step, Command) and step.of in others))
+        replace(step, of="one") if isinstance(step, Command) and step.of in others else step for step in one_by_one
     ]
