@@ -175,7 +175,7 @@ def stories(draw) -> tuple[Setting, list[Step]]:
 
 
 def only_one(setting: Setting, steps: list[Step]) -> tuple[Setting, list[Step]]:
-    """Return a story whose commands are all of the first run, one after the other, to look for a defect within a run."""
+    """Return the story with all commands on its first run, one after the other, to look for a defect within a run."""
     others = ("two", "copy/one", "copy/two")
     one_by_one = [
         each for step in steps for each in ((step.first, step.second) if isinstance(step, AtOnce) else (step,))
