@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -127,7 +127,28 @@ def medians(found: Runs, what: str = "seconds") -> dict[str, float]:
     return {name: statistics.median(getattr(each, what) for each in runs) for name, runs in found.items() if runs}
 
 
-def print_runs(found: Runs) -> None:
+def report(
+    options: argparse.Namespace, found: Mapping[str, Runs], pairs: Collection[tuple[str, str]], **facts: object
+) -> None:
+    """Print medians and ratios of each case, and with ``--json`` save every run.
+
+    found: the runs, by what was varied, such as a size. pairs: the names whose medians are compared. facts: what the
+    file has beside the runs.
+    """
+    ratios = {}
+    for case, runs in found.items():
+        print(f"\n{case}; {options.runs} runs each, {os.cpu_count()} cores")
+        _print_runs(runs)
+        ratios[case] = _print_ratios(runs, pairs)
+    if options.json:
+        all_runs = {
+            case: {name: [each._asdict() for each in of] for name, of in by.items()} for case, by in found.items()
+        }
+        facts |= {"cores": os.cpu_count(), "python": platform.python_version(), "ratios": ratios, "runs": all_runs}
+        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _print_runs(found: Runs) -> None:
     """Print a line for each name: median, least and most seconds, the median of CPU seconds, and the most MB."""
     middle, cpu = medians(found), medians(found, "cpu")
     print(f"{'':15}{'median s':>10}{'least':>9}{'most':>9}{'CPU s':>9}{'MB':>7}")
@@ -137,7 +158,7 @@ def print_runs(found: Runs) -> None:
         print(f"{name:15}{middle[name]:10.3f}{min(seconds):9.3f}{max(seconds):9.3f}{cpu[name]:9.3f}{most:7.0f}")
 
 
-def print_ratios(found: Runs, pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+def _print_ratios(found: Runs, pairs: Collection[tuple[str, str]]) -> dict[str, tuple[float, float]]:
     """Print, for each pair that was measured, the ratio of the medians of seconds and of CPU seconds, and return them.
 
     If other work runs too, the ratios of CPU time tell more than those of seconds.
@@ -149,11 +170,3 @@ def print_ratios(found: Runs, pairs: Iterable[tuple[str, str]]) -> dict[str, tup
     for name, (of_seconds, of_cpu) in ratios.items():
         print(f"{name:25}{of_seconds:8.3f}{of_cpu:8.3f}")
     return ratios
-
-
-def save(path: Path | None, found: Mapping[str, Runs], **facts: object) -> None:
-    """Write every run as JSON, by what was varied (such as a size) and by name; nothing if ``path`` is None."""
-    if path:
-        runs = {case: {name: [each._asdict() for each in of] for name, of in by.items()} for case, by in found.items()}
-        machine = {"cores": os.cpu_count(), "python": platform.python_version()}
-        path.write_text(json.dumps({**machine, **facts, "runs": runs}, indent=1) + "\n")

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import struct
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.history_job import run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, copied_log, decode
 from migrate_groups.spark.session import local_session
+from tests.support.offsets_records import commit_key, commit_value, generation, group_key, member
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,10 +134,8 @@ def record(
 
     place: the row's partition and offset in the offsets topic. at: the time of the commit.
     """
-    name, of = group.encode(), topic.encode()
-    key = struct.pack(f">hH{len(name)}sH{len(of)}si", 1, len(name), name, len(of), of, partition)
-    value = struct.pack(">hqiBqB", 4, offset, 3, 1, int(at.timestamp() * 1000), 0)
-    return *place, at, "record", key, value
+    value = commit_value(offset, epoch=3, at=int(at.timestamp() * 1000))
+    return *place, at, "record", commit_key(group, topic, partition), value
 
 
 def _commit(number: int) -> tuple[object, ...]:
@@ -148,42 +146,22 @@ def _commit(number: int) -> tuple[object, ...]:
 
 
 def _generation_or_commit(number: int) -> tuple[object, ...]:
-    """Return record ``number`` of the log with generations: each 200th of a group is one, the others are commits."""
+    """Return record ``number`` of the log with generations: each 200th of a group is one, the others are commits.
+
+    The members of the application shop stay. Those of the application billing are new in each generation.
+    """
     turn, place = number // _GROUPS, (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
     if turn % 200:
         topic = f"orders.region-{turn % _TOPICS}"
         return record(place, _group(number), topic, turn % _PARTITIONS, number, at=_time(number))
-    group = _group(number)
-    key = struct.pack(">hH", 2, len(group)) + group.encode()
-    return *place, _time(number), "record", key, _generation(turn)
-
-
-def _generation(turn: int) -> bytes:
-    """Return the value of a generation's record.
-
-    The members of the application shop stay. Those of the application billing are new in each generation.
-    """
-    members = [
-        _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
-    ]
-    head = struct.pack(">h", 3) + _texts("consumer") + struct.pack(">i", turn) + _texts("range", "leader") + bytes(8)
-    return head + struct.pack(">i", len(members)) + b"".join(members)
-
-
-def _member(client: str, turn: int, number: int) -> bytes:
-    topics = [f"orders.region-{each}" for each in ((0, 1, 2) if client.startswith("shop") else (3, 4))]
-    parts = [each for each in range(_PARTITIONS) if each % 2 == number]
-    subscription = bytes(2) + struct.pack(">i", len(topics)) + _texts(*topics) + bytes(4)
-    partitions = struct.pack(f">i{len(parts)}i", len(parts), *parts)
-    assignment = (
-        bytes(2) + struct.pack(">i", len(topics)) + b"".join(_texts(each) + partitions for each in topics) + bytes(4)
-    )
-    sized = b"".join(struct.pack(">i", len(each)) + each for each in (subscription, assignment))
-    return _texts(f"{client}-{turn}") + b"\xff\xff" + _texts(client, "/10.0.0.1") + bytes(8) + sized
-
-
-def _texts(*texts: str) -> bytes:
-    return b"".join(struct.pack(">h", len(each)) + each.encode() for each in texts)
+    members = []
+    for name, of, restarts in (("shop", (0, 1, 2), 0), ("billing", (3, 4), turn)):
+        topics = [f"orders.region-{each}" for each in of]
+        for n in (0, 1):
+            owned = range(n, _PARTITIONS, 2)
+            client = f"{name}-{n}"
+            members.append(member(client, *topics, partitions=owned, assigned=topics, member_id=f"{client}-{restarts}"))
+    return *place, _time(number), "record", group_key(_group(number)), generation(turn, *members)
 
 
 def _group(number: int) -> str:

@@ -15,7 +15,6 @@ process of ``compare`` (0 for ``read``, which is this process). Exit code 1: a t
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
@@ -23,10 +22,11 @@ from functools import partial
 from pathlib import Path
 
 import confluent_kafka
-from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, save
+from _bench import OURS, Measured, in_turns, options_of, report, run
 from _sandbox import sandbox
-from confluent_kafka.admin import AdminClient, NewTopic
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import broker_world, wait_for_coordinators
 
 _BEFORE, _OTHERS = 100, 50
 _TOPIC, _GROUP = "orders", "bench"
@@ -44,23 +44,25 @@ def main() -> None:
         both = source.bootstrap_servers, target.bootstrap_servers
         for servers, others in zip(both, (0, _OTHERS), strict=True):
             _make(servers, options.partitions, others, records)
-            _commit(servers, options.partitions, others)
         contenders = {
             "compare": partial(_compare, *both, options.partitions),
             "read": partial(_read, both, options.partitions, records),
         }
         found = in_turns(contenders, options.runs)
-    print(f"{options.partitions:,} partitions, {options.behind:,} records behind each offset, {os.cpu_count()} cores")
-    print_runs(found)
-    print_ratios(found, [("compare", "read")])
-    save(options.json, {f"{options.partitions} partitions": found}, behind=options.behind)
+    case = f"{options.partitions:,} partitions, {options.behind:,} records behind each offset"
+    report(options, {case: found}, [("compare", "read")])
 
 
 def _make(servers: str, partitions: int, others: int, records: int) -> None:
-    """Make the topic: in each partition ``others`` records of this cluster alone, then ``records`` of both clusters."""
-    topic = NewTopic(_TOPIC, partitions, config={"retention.ms": "-1"})
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([topic])[_TOPIC].result()
+    """Make the topic and the group.
+
+    Each partition has ``others`` records of this cluster alone, then ``records`` that are on both clusters.
+    """
+    wait_for_coordinators(servers)
+    with broker_world(servers) as world:
+        world.create_topic(partitions, topic=_TOPIC, brokers=None, **{"retention.ms": "-1"})
+        at = {TopicPartition(_TOPIC, partition): others + _BEFORE for partition in range(partitions)}
+        world.commit_all(_GROUP, at)
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": servers,
@@ -80,19 +82,6 @@ def _make(servers: str, partitions: int, others: int, records: int) -> None:
             producer.flush()
     if producer.flush(300):
         sys.exit("the records could not be produced")
-
-
-def _commit(servers: str, partitions: int, others: int) -> None:
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": servers, "log_level": 0, "group.id": _GROUP, "enable.auto.commit": False}
-    )
-    at = [confluent_kafka.TopicPartition(_TOPIC, each, others + _BEFORE) for each in range(partitions)]
-    for attempt in Retrying(
-        retry=retry_if_exception_type(confluent_kafka.KafkaException), stop=stop_after_delay(60), wait=wait_fixed(0.2)
-    ):
-        with attempt:  # a new cluster's coordinators load first
-            consumer.commit(offsets=at, asynchronous=False)
-    consumer.close()
 
 
 def _compare(source: str, target: str, partitions: int) -> Measured:

@@ -10,6 +10,9 @@ group of ``--partitions`` partitions, and runs whole processes in turns, each me
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
 - ``kcl``, if ``--kcl`` names the program: describe, seek, describe
 
+With several numbers of partitions the script also prints how the medians grow. Above 15,000 partitions the Kafka has
+three brokers, because a broker that may open 20,000 files holds about 19,000 partitions.
+
 With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
 ``warm`` with N target groups.
 
@@ -40,19 +43,17 @@ from _bench import (
     Runs,
     cpu_so_far,
     in_turns,
+    medians,
     options_of,
-    print_ratios,
-    print_runs,
+    report,
     run,
-    save,
 )
 from _sandbox import sandbox
 from kafka import KafkaAdminClient
-from kafka.errors import RetriableError
 from kafka.structs import OffsetAndMetadata, TopicPartition
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from migrate_groups.sandbox.broker import Sandbox
+from tests.support.broker_world import wait_for_coordinators
 
 _A_TOPIC = 100
 _MOST_OF_ONE_BROKER = 15_000
@@ -128,10 +129,7 @@ class Bench:
             raise SystemExit(f"{len(left)} records were not produced")
 
     def _commit_everywhere(self) -> None:
-        retry = retry_if_exception_type(RetriableError)  # the first request has Kafka create its offsets topic
-        Retrying(retry=retry, stop=stop_after_delay(60), wait=wait_fixed(0.1))(
-            self._admin.list_group_offsets, {_OLD: None}
-        )
+        wait_for_coordinators(self.sandbox.bootstrap_servers)
         for first in range(0, len(self._all), 5000):
             batch = {partition: OffsetAndMetadata(1, "", 0) for partition in self._all[first : first + 5000]}
             answers = self._admin.alter_group_offsets(_OLD, batch)
@@ -329,10 +327,20 @@ def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: Pat
         return in_turns({name: partial(CONTENDERS[name], bench) for name in names}, runs, warm_up=True)
 
 
+def print_growth(found: Mapping[int, Runs]) -> None:
+    """Print the median seconds for each number of partitions, and in brackets their ratio to the first number."""
+    middle = {size: medians(runs) for size, runs in found.items()}
+    least = middle[next(iter(found))]
+    print("\npartitions" + "".join(f"{name:>18}" for name in least))
+    for size, seconds in middle.items():
+        cells = (f"{each:10.2f} ({each / least[name]:5.1f})" for name, each in seconds.items())
+        print(f"{size:10,}" + "".join(cells))
+
+
 def main() -> None:
     """Measure, and print the results."""
     parser = options_of("Measure a cut-over against Kafka's own tool and a bare script.", runs=5)
-    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, nargs="+", default=[10_000])
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
     parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
@@ -341,14 +349,10 @@ def main() -> None:
     if "kcl" in names and options.kcl is None:
         names = [name for name in names if name != "kcl"]
         print("kcl is left out: name the program with --kcl", file=sys.stderr)
-    found = measure(options.partitions, options.targets, names, options.runs, options.kcl)
-    print(
-        f"{options.partitions:,} partitions, {options.targets} targets, {options.runs} runs each, "
-        f"{os.cpu_count()} cores; seconds"
-    )
-    print_runs(found)
-    ratios = print_ratios(found, RATIOS)
-    save(options.json, {f"{options.partitions} partitions": found}, targets=options.targets, ratios=ratios)
+    found = {size: measure(size, options.targets, names, options.runs, options.kcl) for size in options.partitions}
+    report(options, {f"{size:,} partitions": runs for size, runs in found.items()}, RATIOS, targets=options.targets)
+    if len(found) > 1:
+        print_growth(found)
 
 
 if __name__ == "__main__":

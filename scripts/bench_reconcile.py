@@ -26,7 +26,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from _bench import OURS, Measured, Runs, in_turns, options_of, print_ratios, print_runs, run_with_children, save
+from _bench import OURS, Measured, Runs, in_turns, options_of, report, run_with_children
 
 from tests.support.reconcile_in_duckdb import fingerprint, flat, generate, totals, verdicts
 
@@ -84,7 +84,7 @@ def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
 
 
 def measure(size: str, kind: str, folder: Path, options: argparse.Namespace) -> tuple[Runs, bool]:
-    """Measure one size, and print the results. Return them, and whether all found the same."""
+    """Measure one size. Return its runs, and whether all found the same."""
     work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
     try:
         case = Case(SIZES[size], kind, work, options.duckdb_memory)
@@ -92,9 +92,7 @@ def measure(size: str, kind: str, folder: Path, options: argparse.Namespace) -> 
         equal = case.all_equal()
     finally:
         shutil.rmtree(work)
-    print(f"\n{size} rows in each file, {kind}; all results equal: {equal}")
-    print_runs(runs)
-    print_ratios(runs, [("spark", "duckdb"), ("plain", "duckdb")])
+    print(f"{size} rows in each file, {kind}; all results equal: {equal}", flush=True)
     return runs, equal
 
 
@@ -122,7 +120,8 @@ def main() -> int:
         warm_up.mkdir()
         Case(100, "csv", warm_up, options.duckdb_memory).reconcile()  # its JVM writes the archive of Spark's classes
         found = {f"{size} {kind}": measure(size, kind, Path(folder), options) for size, kind in wanted}
-    save(options.json, {case: runs for case, (runs, _) in found.items()})
+    runs = {f"{case}, rows in each file": runs for case, (runs, _) in found.items()}
+    report(options, runs, [("spark", "duckdb"), ("plain", "duckdb")])
     return 0 if all(equal for _, equal in found.values()) else 1
 
 

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run_with_children, save
+from _bench import OURS, Measured, in_turns, options_of, report, run_with_children
 from bench_audit import record
 
 from migrate_groups.cli.spark_here import spark_here
@@ -144,9 +144,7 @@ def main() -> int:
         }
         found = in_turns(contenders, options.runs)
     print("Spark jobs: " + ", ".join(f"{name} {number}" for name, number in jobs.items()))
-    print_runs(found)
-    print_ratios(found, [(name, "bare") for name in names if name != "bare"])
-    save(options.json, {"small": found}, jobs=jobs)
+    report(options, {"small": found}, [(name, "bare") for name in names if name != "bare"], jobs=jobs)
     return 0
 
 

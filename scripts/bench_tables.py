@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from _bench import OURS, Measured, in_turns, medians, options_of, print_ratios, print_runs, run, save
+from _bench import OURS, Measured, in_turns, medians, options_of, report, run
 
 _A_TOPIC = 1000
 _SPEC = """source = "old"
@@ -112,13 +112,10 @@ def main() -> None:
             contenders |= {f"{verb} ours": partial(run, each["ours"])}
             contenders |= {f"{verb} polars": partial(checked, verb, each["polars"])}
         found = in_turns(contenders, options.runs, warm_up=True)
-    print(f"{options.rows:,} rows, {options.runs} runs each")
-    print_runs(found)
-    print_ratios(found, [(f"{verb} ours", f"{verb} polars") for verb in _POLARS])
+    report(options, {f"{options.rows:,} rows": found}, [(f"{verb} ours", f"{verb} polars") for verb in _POLARS])
     middle = medians(found)
     for what in ("help", "small"):
         print(f"{what} above bare: {middle[what] - middle['bare']:.3f} s")
-    save(options.json, {f"{options.rows} rows": found})
 
 
 if __name__ == "__main__":

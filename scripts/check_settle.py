@@ -1,5 +1,8 @@
 """Show what each length of settle lets through, while old consumers come back or never leave.
 
+This is no test, because it takes hundreds of hand-overs, and what one of them lets through is chance.
+``tests/broker/test_stragglers.py`` tests the outcomes that are certain.
+
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_settle.py --file runs.jsonl``. It starts a Kafka
 with the default group.initial.rebalance.delay.ms (3 s). Each run hands a group over with one kind of straggler
 (``tests/support/stragglers.py``), one length of ``--settle``, and ``--hold`` or not. It counts the records that were

@@ -24,14 +24,17 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import tenacity
+from _sandbox import sandbox
+
+from migrate_groups.demo.applications import Stage
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli
+from tests.support.old_consumers import Consumer, Ledger
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 124
@@ -50,11 +53,6 @@ TOPICS = [topic for topics in APPLICATIONS.values() for topic in topics]
 # In seconds: the longest time for which the animation does not change, and the time for which it shows its end.
 LONGEST_GAP, LAST = 2.0, 6.0
 READING = 2.0
-AWAIT = tenacity.retry(
-    retry=tenacity.retry_if_result(lambda done: not done),
-    wait=tenacity.wait_fixed(0.5),
-    stop=tenacity.stop_after_delay(60),
-)
 
 _CUT_OFF = re.compile(r"(?:\x1b(?:\[[\d;]*)?)?\Z")
 
@@ -78,96 +76,38 @@ details { margin-bottom: 16px }
 </style><article><header><b>github-actions</b> commented</header><main>"""
 
 
-class Application(threading.Thread):
-    """A consumer of topics in a group, which commits after each batch. `stop` ends it."""
-
-    def __init__(self, bootstrap_servers: str, group: str, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self.consumed = 0
-        self._bootstrap_servers = bootstrap_servers
-        self._group = group
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        """Consume until `stop`."""
-        from confluent_kafka import Consumer, KafkaException
-
-        settings = {
-            "bootstrap.servers": self._bootstrap_servers,
-            "group.id": self._group,
-            "client.id": self.name,
-            "group.protocol": "consumer",  # because its member ids are short enough for the picture
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-        consumer: Any = Consumer(settings)
-        consumer.subscribe(APPLICATIONS[self.name])
-        while not self._stopped.is_set():
-            if batch := consumer.consume(200, 0.2):
-                self.consumed += len(batch)
-                with suppress(KafkaException):  # after a rebalance; the next commit includes this batch
-                    consumer.commit(asynchronous=False)
-        consumer.close()
-
-    def stop(self) -> None:
-        """Leave the group, and end the thread."""
-        self._stopped.set()
-        self.join()
-
-
 class Scene:
     """The sandbox with its topics and applications, and a folder in which the commands run."""
 
     def __init__(self, bootstrap_servers: str, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.run = folder, Cli(folder, bootstrap_servers)
         self._bootstrap_servers = bootstrap_servers
-        self._applications: dict[str, Application] = {}
-
-    def create_topics(self) -> None:
-        """Create the topics, with three partitions each."""
-        from kafka import KafkaAdminClient
-
-        with KafkaAdminClient(bootstrap_servers=self._bootstrap_servers) as admin:
-            admin.create_topics({topic: {"num_partitions": 3, "replication_factor": 1} for topic in TOPICS})
-            admin.wait_for_topics(TOPICS)
-
-    @contextmanager
-    def producing(self) -> Iterator[None]:
-        """Run the demo's producer for the length of a ``with`` block."""
-        command = ["-m", "migrate_groups.demo.producer", self._bootstrap_servers, os.devnull, *TOPICS]
-        producer = subprocess.Popen([sys.executable, *command], env=self._environment())
-        try:
-            yield
-        finally:
-            producer.terminate()
-            producer.wait()
+        self._applications: dict[str, tuple[Consumer, Ledger]] = {}
 
     def start(self, name: str, group: str) -> None:
         """Start an application in a group."""
-        self._applications[name] = Application(self._bootstrap_servers, group, name)
-        self._applications[name].start()
+        config = {"bootstrap.servers": self._bootstrap_servers, "group.id": group, "client.id": name}
+        config["group.protocol"] = "consumer"  # because its member ids are short enough for the picture
+        ledger = Ledger()
+        self._applications[name] = Consumer(ledger, APPLICATIONS[name], config), ledger
 
     def stop(self, *names: str) -> None:
         """Stop the applications with these names; without names, stop all."""
         for name in names or [*self._applications]:
-            self._applications.pop(name).stop()
+            self._applications.pop(name)[0].stop()
 
-    @AWAIT
-    def await_consumed(self, number: int) -> bool:
+    def await_consumed(self, number: int) -> None:
         """Wait until each running application has consumed at least ``number`` records."""
-        return all(each.consumed >= number for each in self._applications.values())
+        until(lambda: all(len(ledger.records) >= number for _, ledger in self._applications.values()), seconds=120)
 
-    @AWAIT
-    def await_no_lag(self) -> bool:
+    def await_no_lag(self) -> None:
         """Wait until the new group has lag 0."""
-        groups = json.loads(self.run("list", "--format", "json"))["groups"]
-        return not any(each["lag"] for each in groups if each["group"] == "billing")
 
-    def run(self, *arguments: str) -> str:
-        """Run a command without a terminal, and return its stdout."""
-        command = [sys.executable, "-m", "migrate_groups", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE, check=True)
-        return done.stdout.decode()
+        def is_there() -> bool:
+            groups = json.loads(self.run("list", "--format", "json").stdout)["groups"]
+            return not any(each["lag"] for each in groups if each["group"] == "billing")
+
+        until(is_there, seconds=60)
 
     def run_in_terminal(self, arguments: Sequence[str], actions: Sequence[Action] = ()) -> list[Piece]:
         """Run a command in a pseudo-terminal, and return the prompt with the command, followed by its output.
@@ -182,7 +122,7 @@ class Scene:
             stdout=theirs,
             stderr=theirs,
             cwd=self.folder,
-            env=self._environment() | {"TERM": "xterm-256color"},
+            env=self.run.environment | {"TERM": "xterm-256color"},
             start_new_session=True,
         )
         os.close(theirs)
@@ -199,10 +139,6 @@ class Scene:
         if process.wait():
             raise SystemExit(f"migrate-groups {arguments[0]} failed:\n{said}")
         return pieces
-
-    def _environment(self) -> dict[str, str]:
-        here = {"PYTHONPATH": str(ROOT), "MIGRATE_GROUPS_BOOTSTRAP_SERVER": self._bootstrap_servers}
-        return os.environ | here
 
 
 def _read(terminal: int) -> bytes:
@@ -351,29 +287,25 @@ def main() -> int:
     if browser is None:
         raise SystemExit(f"there is no browser on the PATH ({', '.join(BROWSERS)}): install Chromium")
     output.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as open_until_the_end:
-        from migrate_groups.cli.kafka_here import find_kafka
-        from migrate_groups.sandbox.broker import start_sandbox
-        from migrate_groups.sandbox.versions import DEFAULT_VERSION
-
-        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, maven_mirror=None)
-        folder = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
-        kafka = open_until_the_end.enter_context(start_sandbox(jars, java=java))
+    with tempfile.TemporaryDirectory() as name, sandbox() as kafka, Stage(kafka.bootstrap_servers, Path(name)) as stage:
+        folder = Path(name)
         scene = Scene(kafka.bootstrap_servers, folder)
-        scene.create_topics()
-        open_until_the_end.callback(scene.stop)
-        with scene.producing():
-            for name in APPLICATIONS:
-                scene.start(name, "big-group")
-            scene.await_consumed(2000)
-            (folder / "split.toml").write_text(SPLIT)
-            comment = scene.run("migrate", "split.toml", "--dry-run", "--format", "markdown")
-            comment += "\n`split.toml` at 5f2c0de, [run 4711](https://github.com/your-organisation/orders)\n"
-            terminal_pictures(scene, output)
-            scene.run("reconcile", "split.toml.run", "-o", "reconciled")
+        with broker_world(kafka.bootstrap_servers) as world:
+            for topic in TOPICS:
+                world.create_topic(3, topic=topic)
+        stage.start_producer(TOPICS)
+        for name in APPLICATIONS:
+            scene.start(name, "big-group")
+        scene.await_consumed(2000)
+        (folder / "split.toml").write_text(SPLIT)
+        comment = scene.run("migrate", "split.toml", "--dry-run", "--format", "markdown").stdout
+        terminal_pictures(scene, output)
+        scene.run("reconcile", "split.toml.run", "-o", "reconciled")
+        stage.stop("producer")
         scene.await_no_lag()
         scene.run("history", "--log", "offsets-log", "-o", "history", "--every", "2s")
         page_pictures(scene, comment, output, browser)
+        scene.stop()
     return 0
 
 

@@ -14,24 +14,19 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient
+from _sandbox import kafka, sandbox
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # because what judges documents is in the test suite
-
-from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
+from migrate_groups.cli.kafka_here import find_mirror_maker
 from migrate_groups.demo.applications import Application, Stage
-from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.mirror_maker import mirror_maker
-from migrate_groups.sandbox.versions import DEFAULT_VERSION
-from tests.support.broker_world import until
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli, running
 from tests.support.documents import name_of, parsed
 
 ROOT = Path(__file__).parents[1]
@@ -48,54 +43,43 @@ _SECONDS = 300
 
 
 class Examples:
-    """The documents that commands printed, by the names of their schemas. folder: the commands run there."""
+    """The documents that commands printed, by the names of their schemas."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, cli: Cli) -> None:
         self.printed: dict[str, str] = {}
-        self._folder = folder
-        self._environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        self._cli = cli
 
     def connect(self, bootstrap_servers: str) -> None:
         """Run the further commands on this cluster."""
-        self._environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = bootstrap_servers
+        self._cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = bootstrap_servers
 
-    def take(self, *command: str, codes: Collection[int] = (0,)) -> None:
-        """Run a command, and keep what it printed as the example of its document.
+    def take(self, *command: str, codes: Collection[int] = (0,)) -> dict[str, Any]:
+        """Run a command, and keep what it printed as the example of its document. Return the document.
 
         codes: the exit codes that it may have.
         """
-        with self._started(*command) as process:
-            printed, _ = process.communicate()
+        process = self._cli.start(*command, "--format", "json")
+        printed, said = process.communicate()
         if process.returncode not in codes:
-            raise SystemExit(f"migrate-groups {command[0]} ended with {process.returncode}: {printed}")
-        self.printed[name_of(parsed(printed))] = printed
+            raise SystemExit(f"migrate-groups {command[0]} ended with {process.returncode}: {printed}{said}")
+        document = parsed(printed)
+        self.printed[name_of(document)] = printed
+        return document
 
     def take_sandbox(self) -> None:
         """Run ``sandbox --mirror`` until it has printed its document."""
-        with self._started("sandbox", "--mirror") as process:
-            assert process.stdout is not None  # noqa: S101  for mypy: it is a pipe
+        with running(self._cli, "sandbox", "--mirror", "--format", "json") as process:
             printed = "".join(iter(process.stdout.readline, "}\n")) + "}\n"
             process.send_signal(signal.SIGTERM)
+            process.wait(_SECONDS)
         self.printed[name_of(parsed(printed))] = printed
-
-    def seen(self, *command: str) -> dict[str, Any]:
-        """Run a command, and return the document that it printed."""
-        with self._started(*command) as process:
-            return parsed(process.communicate()[0])
-
-    @contextmanager
-    def _started(self, *command: str) -> Iterator[subprocess.Popen[str]]:
-        arguments = [sys.executable, "-m", "migrate_groups", *command, "--format", "json"]
-        given = {"cwd": self._folder, "env": self._environment, "stdout": subprocess.PIPE, "text": True}
-        with subprocess.Popen(arguments, **given) as process:  # type: ignore[call-overload]
-            yield process
 
 
 class Scene:
     """The two applications, which restart, and the commands about them."""
 
     def __init__(self, examples: Examples, stage: Stage, folder: Path) -> None:
-        self._take, self._seen, self._stage, self._folder = examples.take, examples.seen, stage, folder
+        self._take, self._stage, self._folder = examples.take, stage, folder
 
     def share(self) -> None:
         """Describe the group that both applications share, and measure what restarts of one application cost."""
@@ -119,8 +103,12 @@ class Scene:
     def compare(self, target: str) -> None:
         """Compare the group on both clusters, once the mirror has copied the committed offsets."""
         command = ("compare", GROUP, "--to-bootstrap-server", target)
-        until(lambda: {each["status"] for each in self._seen(*command)["partitions"]} == {"exact"}, seconds=_SECONDS)
-        self._take(*command, codes=[0, 6])  # 6: the committed offsets that the mirror synchronises lag
+
+        def is_exact() -> bool:
+            # 6: the committed offsets that the mirror synchronises lag
+            return {each["status"] for each in self._take(*command, codes=[0, 6])["partitions"]} == {"exact"}
+
+        until(is_exact, seconds=_SECONDS)
 
     def split(self) -> None:
         """Give each application a group of its own, and check the hand-over."""
@@ -185,25 +173,25 @@ def written(page: str, examples: dict[str, str]) -> str:
 def main() -> None:
     """Run the commands, and write the page."""
     argparse.ArgumentParser(description="Write the examples of docs/reference/json.md from one real run.").parse_args()
-    with ExitStack() as running:
-        folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
-        examples = Examples(folder)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        cli = Cli(folder)
+        cli.environment |= {key: value for key, value in os.environ.items() if key == "MIGRATE_GROUPS_MAVEN_MIRROR"}
+        examples = Examples(cli)
         examples.take_sandbox()
         examples.take("demo", "-o", "demo")
-        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, maven_mirror=None)
-        maker = find_mirror_maker(jars, java, home=None, maven_mirror=None)
+        java, jars = kafka()
+        maker = find_mirror_maker(jars, java, home=None, maven_mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
         # Kafka's default; without it members that restart would cost a group of their own nothing.
         settings = {"group.initial.rebalance.delay.ms": "3000"}
-        source, target = (
-            running.enter_context(start_sandbox(jars, java=java, settings=settings)).bootstrap_servers for _ in range(2)
-        )
+        source, target = (opened.enter_context(sandbox(settings=settings)).bootstrap_servers for _ in range(2))
         given = {"source->target.sync.group.offsets.enabled": "true"}
-        running.enter_context(mirror_maker(maker, source, target, java=java, settings=given))
-        with KafkaAdminClient(bootstrap_servers=source) as admin:
-            admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1} for topic in TOPICS})
-            admin.wait_for_topics(TOPICS)
+        opened.enter_context(mirror_maker(maker, source, target, java=java, settings=given))
+        with broker_world(source) as world:
+            for topic in TOPICS:
+                world.create_topic(topic=topic)
         examples.connect(source)
-        scene = Scene(examples, running.enter_context(Stage(source, folder)), folder)
+        scene = Scene(examples, opened.enter_context(Stage(source, folder)), folder)
         scene.share()
         scene.compare(target)
         scene.split()

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis
@@ -20,7 +21,8 @@ from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support import forks
-from tests.support.broker_world import wait_for_coordinators
+from tests.support.broker_world import broker_world, wait_for_coordinators
+from tests.support.cli import Cli
 from tests.support.kafka_tool import KafkaTool
 from tests.support.versions import is_at_least
 
@@ -106,3 +108,16 @@ def kafka_tool(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> It
 def bootstrap_servers(sandbox: Sandbox) -> str:
     """The bootstrap servers of the Kafka broker that all tests share."""
     return sandbox.bootstrap_servers
+
+
+@pytest.fixture
+def world(bootstrap_servers: str):
+    """Kafka clients with which tests make and inspect topics and groups on the shared broker."""
+    with broker_world(bootstrap_servers) as others:
+        yield others
+
+
+@pytest.fixture
+def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
+    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
+    return Cli(tmp_path, bootstrap_servers)

@@ -13,23 +13,10 @@ from kafka.protocol.metadata import MetadataRequest
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from tests.support.broker_world import broker_world, wait_for_coordinators
+from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.hand_over import HandOver
 from tests.support.secured import Secured, start_secured
-
-
-@pytest.fixture
-def world(bootstrap_servers: str):
-    """Kafka clients with which tests make and inspect topics and groups on the shared broker."""
-    with broker_world(bootstrap_servers) as others:
-        yield others
-
-
-@pytest.fixture
-def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
-    return Cli(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
@@ -44,6 +31,14 @@ def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
     with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running.bootstrap_servers
+
+
+@pytest.fixture
+def elsewhere(target_servers: str, cli: Cli) -> Iterator[BrokerWorld]:
+    """Kafka clients on the second cluster, which is the target of the commands of ``cli``."""
+    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
+    with broker_world(target_servers) as target:
+        yield target
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,7 @@ from tests.support.cli import CliHere
 from tests.support.mirror import records, write
 from tests.support.offsets_topic import move_coordinator, replicate_again
 from tests.support.proxy import LISTENER
+from tests.support.specs import split_spec
 from tests.support.three_brokers import ThreeBrokers
 from tests.support.versions import NEEDS_THREE_BROKERS
 
@@ -68,10 +69,7 @@ class Waiting:
         self.partition = TopicPartition(brokers.create_topic("t", 1, only_on=self.coordinator.node_id), 0)
         brokers.produce({self.partition: [f"record {number}" for number in range(AFTER)]})
         brokers.flush()
-        (folder / "split.toml").write_text(
-            f'source = "{self.group}"\n[[target]]\ngroup = "{self.new}"\ntopics = ["{self.partition.topic}"]\n'
-            '[options]\nsettle = "0s"\nguard = "0s"\n'
-        )
+        (folder / "split.toml").write_text(split_spec(self.group, {self.new: self.partition.topic}))
         self.cli = CliHere(folder, brokers.bootstrap_servers)
         brokers.commit(self.group, {self.partition: BEFORE})
 

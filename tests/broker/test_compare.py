@@ -18,7 +18,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.mirror_maker import MirrorMaker, fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import until
 from tests.support.cli import Cli
 from tests.support.mirror import Change, records, unchanged, write
 
@@ -65,11 +65,9 @@ class Two:
 
 
 @pytest.fixture
-def two(world, target_servers, cli) -> Iterator[Two]:
+def two(world, elsewhere, cli) -> Two:
     """A topic and a group on the shared cluster (the source) and on a second cluster (the target)."""
-    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
-    with broker_world(target_servers) as target:
-        yield Two(world, target, cli)
+    return Two(world, elsewhere, cli)
 
 
 def test_records_read_again_and_skipped_are_those_of_a_consumer(two):

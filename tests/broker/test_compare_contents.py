@@ -19,7 +19,7 @@ from confluent_kafka import Message
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import BrokerWorld, broker_world, until
+from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import Cli
 from tests.support.mirror import produce, records, unchanged, write
 
@@ -97,11 +97,9 @@ class Copied:
 
 
 @pytest.fixture
-def copied(world, target_servers, cli) -> Iterator[Copied]:
+def copied(world, elsewhere, cli) -> Copied:
     """The shared cluster as source, and the second cluster as target."""
-    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
-    with broker_world(target_servers) as target:
-        yield Copied(world, target, cli)
+    return Copied(world, elsewhere, cli)
 
 
 def test_records_of_every_kind_have_their_translated_offset(copied):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.specs import split_spec
 
 APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json")
 
@@ -38,10 +39,7 @@ def test_rerun_after_a_kill_at_any_step(cli, world, steps):
         target, folder = f"{source}-new-{step}", cli.folder / str(step)
         world.commit(target, partitions[0], 1)
         folder.mkdir()
-        (folder / "split.toml").write_text(
-            f'source = "{source}"\n[[target]]\ngroup = "{target}"\ntopics = ["*"]\n'
-            '[options]\nsettle = "0s"\nguard = "0s"\non_existing = "overwrite"\n'
-        )
+        (folder / "split.toml").write_text(split_spec(source, {target: "*"}, on_existing="overwrite"))
         command = ("migrate", f"{step}/split.toml", "--yes", "--wait", "5s")
         was_killed = cli.killed_at(step, *command)
         cli(*command)

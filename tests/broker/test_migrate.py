@@ -15,7 +15,7 @@ import pytest
 from migrate_groups.files.runs import plan_json
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
-from tests.support.cli import running
+from tests.support.cli import running, waiting
 from tests.support.documents import parsed
 from tests.support.old_group import Old
 from tests.support.processes import children_of, gone
@@ -24,9 +24,9 @@ from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_NEW_PARTITIONS
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
-def outcomes(cli, execution: int = 1) -> set[str]:
+def outcomes(cli) -> set[str]:
     entries = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())["entries"]
-    return {entry["outcome"] for entry in entries if entry["execution"] == execution}
+    return {entry["outcome"] for entry in entries}
 
 
 def test_migrate_hands_over_a_stopped_group(cli, world):
@@ -62,15 +62,12 @@ def test_migrate_waits_until_the_source_group_stops(cli, world, protocol):
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli) as command:
         spec = (cli.folder / "split.toml").rename(cli.folder / "away").read_bytes()  # the command keeps what it loaded
         world.consume(consumer, 6)
         consumer.commit(asynchronous=False)
         world.leave(consumer)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert "4 confirmed" in out
+    assert "4 confirmed" in command.out
     assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
     assert (cli.folder / "split.toml.run" / "spec.toml").read_bytes() == spec
 
@@ -180,12 +177,9 @@ def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, worl
     fresh = world.create_topic(1, topic=world.name("pay-new"))
     world.produce(fresh, 0, 3)
     consumer = world.join(old.group, old.pay, old.find, fresh, **{"auto.offset.reset": "latest"})
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli):
         world.leave(consumer)
         world.produce(fresh, 0, 5, prefix="meanwhile-")
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
     new = world.join(old.pay_group, old.pay, fresh, **{"auto.offset.reset": "latest"})
     values: list[str] = []
 
@@ -203,13 +197,10 @@ def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
     """If a partition is added while `migrate` waits for the stop, the target group gets offset 0 for this partition."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli):
         world.add_partitions(old.pay, 3)
         world.produce(old.pay, 2, 4)
         world.leave(consumer)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
     assert world.committed(old.pay_group)[TopicPartition(old.pay, 2)] == 0
 
 
@@ -458,79 +449,3 @@ def test_sigterm_during_the_guard_releases_the_source_group(cli, world):
     until(lambda: all(map(gone, children)))
     assert outcomes(cli) == {"confirmed"}
     world.leave(world.join(old.group, old.pay))
-
-
-def test_rollback_restores_the_previous_offsets(cli, world):
-    """`rollback` deletes the offsets that `migrate` created, restores those that it changed, and records this in the
-    receipt.
-    """
-    old = Old(cli, world, options='on_existing = "overwrite"')
-    first = TopicPartition(old.pay, 0)
-    world.commit(old.pay_group, first, 1)
-    cli("migrate", "split.toml", "--yes")
-    assert "delete" in cli("rollback", "split.toml.run", "--dry-run").stdout
-    assert world.committed(old.pay_group) == old.offsets(old.pay)
-    done = cli("rollback", "split.toml.run", "--yes")
-    assert "4 partitions: 4 confirmed" in done.stdout
-    assert world.committed(old.pay_group) == {first: 1}
-    assert world.committed(old.find_group) == {}
-    assert outcomes(cli, execution=2) == {"confirmed"}
-    assert "is rolled back already" in cli("rollback", "split.toml.run", "--yes").stderr
-
-
-def test_rollback_is_refused_after_a_target_group_has_started(cli, world):
-    """`rollback` is refused if a target group has a member or has committed, because records would be
-    processed twice.
-    """
-    old = Old(cli, world)
-    cli("migrate", "split.toml", "--yes")
-    consumer = world.join(old.pay_group, old.pay)
-    assert "targets: " in cli.fails("rollback", "split.toml.run", "--yes", code=3)
-    world.consume(consumer, 3)
-    consumer.commit(asynchronous=False)
-    world.leave(consumer)
-    refusal = cli.fails("rollback", "split.toml.run", "--yes", code=3)
-    assert "has committed since the hand-over: use hand-back" in refusal
-
-
-def test_hand_back_skips_and_repeats_no_record(cli, world):
-    """After `hand-back` the source group continues where the target groups stopped: each record is processed once."""
-    old = Old(cli, world)
-    partitions = [TopicPartition(topic, number) for topic in (old.pay, old.find) for number in (0, 1)]
-    cli("migrate", "split.toml", "--yes")
-    pay = world.join(old.pay_group, old.pay)
-    values = world.consume(pay, 7)
-    pay.commit(asynchronous=False)
-    with running(cli, "hand-back", "split.toml.run", "--yes", "--wait", "60s") as process:
-        assert old.pay_group in process.stderr.readline()
-        world.leave(pay)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    again = world.join(old.group, old.pay, old.find)
-    left = sum(10 - world.committed(old.group)[partition] for partition in partitions)
-    values += world.consume(again, left)
-    expected = [f"{tp.topic}-{tp.partition}-{number}" for tp in partitions for number in range(4 + tp.partition, 10)]
-    assert sorted(values) == sorted(expected)
-
-
-def test_delete_offsets_deletes_only_moved_topics(cli, world):
-    """`delete-offsets` deletes the source group's offsets of moved topics only; other offsets stay.
-
-    While a member subscribes to a moved topic, `delete-offsets` is refused.
-    """
-    old = Old(cli, world, stay=True)
-    cli("migrate", "split.toml", "--yes")
-    consumer = world.join(old.group, old.pay)
-    assert "stop these consumers" in cli.fails("delete-offsets", "split.toml.run", "--yes", code=3)
-    world.leave(consumer)
-    cli("delete-offsets", "split.toml.run", "--yes")
-    assert world.committed(old.group) == old.offsets(old.find) != {}
-
-
-def test_delete_offsets_is_refused_if_a_target_group_is_behind(cli, world):
-    """If a target group has committed a lower offset than was handed over, `delete-offsets` is refused."""
-    old = Old(cli, world)
-    cli("migrate", "split.toml", "--yes")
-    world.commit(old.pay_group, TopicPartition(old.pay, 0), 1)
-    assert "or a lower one than was handed over" in cli.fails("delete-offsets", "split.toml.run", "--yes", code=3)
-    assert len(world.committed(old.group)) == 4

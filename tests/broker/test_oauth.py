@@ -10,7 +10,6 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -23,6 +22,7 @@ from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
 from tests.support.hand_over import HandOver
+from tests.support.http_server import Handler, serving
 from tests.support.secured import ALLOWED_URLS, MODULES, SECRETS, Secured, jaas, properties_text
 from tests.support.token_server import AUDIENCE, metadata_server
 from tests.support.versions import NEEDS_CLIENT_ASSERTION, NEEDS_SCRAM, NEEDS_TOOL
@@ -253,8 +253,8 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
     """
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_CONNECT(self) -> None:
+    class Tunnel(Handler):
+        def do_CONNECT(self) -> None:  # noqa: N802 (the name that http.server calls)
             asked.append(self.path)
             host, _, port = self.path.partition(":")
             with socket.create_connection((host, int(port))) as server:
@@ -265,22 +265,13 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
                 pump(self.connection, server)
                 back.join()
 
-        def log_message(self, *arguments: object) -> None:
-            """Log nothing."""
-
     def pump(source: socket.socket, target: socket.socket) -> None:
         while content := source.recv(4096):
             target.sendall(content)
         target.shutdown(socket.SHUT_WR)
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Tunnel) as url:
+        yield url, asked
 
 
 def test_the_token_server_is_reached_through_the_proxy_of_the_environment(secured: Secured, monkeypatch):

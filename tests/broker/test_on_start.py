@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import running
+from tests.support.cli import running, waiting
 from tests.support.old_group import Old
 
 # Consumes a topic in a group to the end of both partitions, prints each record, and commits.
@@ -54,16 +54,13 @@ def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bo
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     start = command(cli, bootstrap_servers, (old.pay_group, old.pay), (old.find_group, old.find))
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s", "--on-start", start) as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+    with waiting(cli, "migrate", "split.toml", "--yes", "--wait", "60s", "--on-start", start) as said:
         values = world.consume(consumer, 6)
         consumer.commit(asynchronous=False)
         world.leave(consumer)
-        out, err = process.communicate(timeout=90)
-    assert process.returncode == 0, err
-    assert "4 confirmed" in out
-    assert f"{old.pay_group} consumed " in err
-    assert f"{old.pay_group} consumed " not in out
+    assert "4 confirmed" in said.out
+    assert f"{old.pay_group} consumed " in said.err
+    assert f"{old.pay_group} consumed " not in said.out
     for topic in (old.pay, old.find):
         values += Path(cli.folder / f"{topic}.values").read_text().splitlines()
     left = [(partition, number) for partition in (0, 1) for number in range(4 + partition, 10)]

@@ -13,16 +13,13 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.make_plan import make_plan
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.snapshots.regroup import name_groups
+from tests.support.planning import plan_of
 
 
 def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
@@ -38,8 +35,7 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
     config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
     file = ReceiptFile(tmp_path / "receipt.json", NOTHING_WRITTEN)
     with closing(SecondClient(config)) as second_client, closing(KafkaPythonWriter(config)) as writer:
-        named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
-        plan = make_plan(writer, named, WriteOptions(settle=0))
+        plan = plan_of(writer, group, f"{group}-new", settle=0)
         world.delete_topic(deleted)
         execution = write(writer, second_client, Execution.of(plan, clock.now()), file.record)
     assert {entry.topic: (entry.outcome, entry.error) for entry in execution.changes} == {

@@ -34,6 +34,7 @@ from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli, CliHere
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
+from tests.support.specs import split_spec
 from tests.support.versions import NEEDS_AUTHORIZER
 
 pytestmark = NEEDS_AUTHORIZER
@@ -128,33 +129,21 @@ def delete(writer, group: str, partition: TopicPartition) -> str:
     return answer.error or answer.answer
 
 
-def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
-    """If a principal has Describe but not Read on a target group, the check before the write refuses the hand-over.
+@pytest.mark.parametrize("kind", ["Group", "Topic"])
+def test_missing_read_is_refused_before_the_write(guarded, kind):
+    """If a principal has Describe but not Read on a target group or a topic, the check refuses the hand-over.
 
     The broker would refuse the write, too.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
-    admin.allow("GROUP", new, "DESCRIBE")
+    name = new if kind == "Group" else partition.topic
+    admin.allow(kind.upper(), name, "DESCRIBE")
     plan = plan_of(writer, old, new)
-    assert f"lacks Read on Group '{new}';" in check(plan, "permission").reason
+    assert f"lacks Read on {kind} '{name}';" in check(plan, "permission").reason
     assert refusing(plan) == ["permission"]
-    assert write(writer, new, partition) == "GROUP_AUTHORIZATION_FAILED"
-
-
-def test_missing_read_on_a_topic_is_refused_before_the_write(guarded):
-    """If a principal has Describe but not Read on a topic, the check before the write refuses the hand-over.
-
-    The broker would refuse to commit the topic's offsets, too.
-    """
-    world, writer, admin = guarded
-    partition, old = old_group(world)
-    admin.allow("TOPIC", partition.topic, "DESCRIBE")
-    plan = plan_of(writer, old, f"{old}-new")
-    assert f"lacks Read on Topic '{partition.topic}';" in check(plan, "permission").reason
-    assert refusing(plan) == ["permission"]
-    assert write(writer, f"{old}-new", partition) == "TOPIC_AUTHORIZATION_FAILED"
+    assert write(writer, new, partition) == f"{kind.upper()}_AUTHORIZATION_FAILED"
 
 
 def test_missing_delete_on_a_target_group_is_a_warning(guarded):
@@ -251,8 +240,7 @@ def test_migrate_without_describe_on_the_offsets_topic_has_no_stop_checkpoint(gu
     """
     world, _, admin = guarded
     partition, old = old_group(world)
-    spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"
-    (tmp_path / "split.toml").write_text(f"{spec}[options]\nsettle = '0s'\nguard = '0s'\n")
+    (tmp_path / "split.toml").write_text(split_spec(old, {f"{old}-new": partition.topic}))
     admin.allow("TOPIC", OFFSETS_TOPIC)
     cli = Cli(tmp_path, world.bootstrap_servers)
     assert "barrier: " in cli.fails("migrate", "split.toml", "--yes", code=3)

@@ -123,25 +123,28 @@ def test_two_sandboxes_are_two_clusters(
     assert list(temporary.iterdir()) == []
 
 
-def test_setting_that_kafka_refuses_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka refuses a setting of the sandbox, the one-line error contains Kafka's reason, and no file remains."""
-    with (
-        pytest.raises(ClusterUnavailable, match=r"^.*Invalid value -1 for configuration num.partitions.*$"),
-        start_sandbox(kafka_jars, java=java, settings={"num.partitions": "-1"}),
-    ):
-        pass
-    assert list(temporary.iterdir()) == []
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        (("num.partitions", "-1"), r"^.*Invalid value -1 for configuration num.partitions.*$"),
+        pytest.param(
+            ("authorizer.class.name", "org.example.Missing"),
+            r"^Kafka did not start .*org.example.Missing.*$",
+            marks=NEEDS_LATE_CLASSES,
+        ),
+    ],
+    ids=["refused", "fails while it starts"],
+)
+def test_kafka_that_does_not_start_is_a_one_line_error(
+    java: Java, kafka_jars: KafkaJars, temporary: Path, setting, reason
+):
+    """If Kafka refuses a setting or fails while it starts, a one-line error has Kafka's reason, and no file remains.
 
-
-@NEEDS_LATE_CLASSES
-def test_kafka_that_fails_while_it_starts_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka fails while the sandbox starts, a one-line error with the reason follows at once, not only at the
-    timeout.
+    The error follows at once, not only at the timeout.
     """
-    settings = {"authorizer.class.name": "org.example.Missing"}
     with (
-        pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
-        start_sandbox(kafka_jars, java=java, settings=settings, timeout=600),
+        pytest.raises(ClusterUnavailable, match=reason),
+        start_sandbox(kafka_jars, java=java, settings=dict([setting]), timeout=600),
     ):
         pass
     assert list(temporary.iterdir()) == []

@@ -6,7 +6,6 @@ import json
 import random
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import until
 from tests.support.cli import Cli
 from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
+from tests.support.specs import split_spec
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
@@ -48,9 +48,8 @@ class Move:
 
     def spec(self, *groups: str, guard: str = "1s") -> None:
         """Write a spec in which each of these groups is a target group for the topic."""
-        lines = [f'source = "{self.group}"', "fan_out = true", f'[options]\nsettle = "0s"\nguard = "{guard}"']
-        lines += [f'[[target]]\ngroup = "{group}"\ntopics = ["{self.topic}"]' for group in groups]
-        (self.cli.folder / "move.toml").write_text("\n".join(lines))
+        spec = split_spec(self.group, dict.fromkeys(groups, self.topic), guard=guard)
+        (self.cli.folder / "move.toml").write_text(f"fan_out = true\n{spec}")
 
     def mirror(self, first: int = 0, last: int | None = None) -> None:
         """Copy the records of each partition from index ``first`` up to ``last`` (exclusive)."""
@@ -98,11 +97,9 @@ def _read_until(running: Any, text: str) -> str:
 
 
 @pytest.fixture
-def move(world, target_servers, cli) -> Iterator[Move]:
+def move(world, elsewhere, cli) -> Move:
     """A group on the shared cluster (the source), and a second cluster (the target) to which the group moves."""
-    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
-    with broker_world(target_servers) as target:
-        yield Move(world, target, cli)
+    return Move(world, elsewhere, cli)
 
 
 def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
@@ -115,10 +112,7 @@ def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
         world.produce(move.topic, 0, 30)
         world.commit(old, first, 5)
     del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
-    spec = f'source = "{old}"\n[[target]]\ngroup = "{new}"\ntopics = ["{move.topic}"]\n'
-    (move.cli.folder / "split.toml").write_text(
-        f'{spec}[options]\nsettle = "0s"\nguard = "0s"\nuncommitted = "leave"\n'
-    )
+    (move.cli.folder / "split.toml").write_text(split_spec(old, {new: move.topic}, uncommitted="leave"))
     move.cli("migrate", "split.toml", "--yes")
     move.source.commit(new, first, 8)
     move.target.commit(new, first, 20)
@@ -182,11 +176,7 @@ def test_the_write_waits_for_the_mirror(move):
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
     assert "1 not mirrored yet" in shown
     running = move.cli.start("migrate", "move.toml", "--yes")
-    line = ""
-    while "for the mirror" not in line:
-        line = running.stderr.readline()
-        assert line, "migrate ended"
-    assert f"{move.topic}-2" in line
+    assert f"{move.topic}-2" in _read_until(running, "for the mirror")
     assert move.there() == {}
     move.mirror(25)
     running.communicate(timeout=60)

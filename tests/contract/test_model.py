@@ -12,7 +12,6 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.requests import read_committed
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
@@ -21,10 +20,10 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
 from tests.support.versions import NEEDS_MODEL
 
 STEPS = 60
@@ -55,9 +54,7 @@ class Side:
             on_existing=dice.choice(["refuse", "forward", "overwrite"]),
             uncommitted=dice.choice(["refuse", "earliest", "leave"]),
         )
-        taken = take_snapshot(self.writer, [source], FakeClock())
-        named = name_groups(taken, [target], fan_out=False, restore=False)
-        return self._write(make_plan(self.writer, named, options))
+        return self._write(make_plan(self.writer, handed_over(self.writer, source, target), options))
 
     def roll_back(self, dice: random.Random) -> object:
         return self._write(plan_rollback(self.writer, dice.choice(self.receipts))) if self.receipts else None

@@ -6,21 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_world import broker_world
-from tests.support.cli import Cli, CliHere
-
-
-@pytest.fixture
-def world(bootstrap_servers: str):
-    """Kafka clients with which a test makes and inspects its own topics and groups on the shared broker."""
-    with broker_world(bootstrap_servers) as others:
-        yield others
-
-
-@pytest.fixture
-def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
-    return Cli(tmp_path, bootstrap_servers)
+from tests.support.cli import CliHere
 
 
 @pytest.fixture

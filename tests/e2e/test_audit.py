@@ -23,6 +23,7 @@ from migrate_groups.spark.offsets_topic.audit import (
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.documents import parsed
+from tests.support.specs import split_spec
 from tests.support.versions import CONSUMER, NEEDS_TOPIC_IDS, NEEDS_TRANSACTIONS
 
 
@@ -38,12 +39,8 @@ class HandedOver:
                 world.produce(topic, partition, 10)
                 world.commit(self.old, TopicPartition(topic, partition), 4)
         world.leave(world.join(self.old, self.topics[0]))  # or Kafka before 4.0 deletes the group without a record
-        targets = "".join(
-            f"[[target]]\ngroup = '{group}'\ntopics = ['{topic}']\n"
-            for group, topic in zip(self.groups, self.topics, strict=True)
-        )
-        options = "[options]\nsettle = '0s'\nguard = '0s'\n"
-        (cli.folder / "split.toml").write_text(f"source = '{self.old}'\n{targets}{options}")
+        targets = dict(zip(self.groups, self.topics, strict=True))
+        (cli.folder / "split.toml").write_text(split_spec(self.old, targets))
         cli("migrate", "split.toml", "--yes")
 
     def commit_without_membership(self, number: int, offset: int) -> None:

@@ -16,6 +16,7 @@ from migrate_groups.model.partitions import TopicPartition
 from tests.support.actions_runner import ACTION, BOT, Ran, Runner, evaluate, filled
 from tests.support.comments import Page
 from tests.support.pages import PAGES, blocks
+from tests.support.specs import split_spec
 
 _PAGE = PAGES["docs/pull-requests.md"].read_text()
 # Names of which a shell, a log or a comment would make something, were they inserted anywhere.
@@ -58,18 +59,7 @@ class Review:
             for partition in (0, 1):
                 world.produce(topic, partition, 10)
                 world.commit(self.old, TopicPartition(topic, partition), 4)
-        self.spec = f"""
-            source = {json.dumps(self.old)}
-            [[target]]
-            group = {json.dumps(self.billing)}
-            topics = ["{self.pay}"]
-            [[target]]
-            group = {json.dumps(self.search)}
-            topics = ["{self.find}"]
-            [options]
-            settle = "0s"
-            guard = "0s"
-            """
+        self.spec = split_spec(self.old, {self.billing: self.pay, self.search: self.find})
         (runner.workspace / "split.toml").write_text(self.spec)
 
     def committed(self) -> dict[TopicPartition, int]:

@@ -25,38 +25,15 @@ from migrate_groups.spark.offsets_topic.audit_result import Audit
 from migrate_groups.spark.offsets_topic.chains import chains
 from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from tests.support.offsets_records import commit_key, commit_value, generation, group_key, member, member_key
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CHECKPOINT = 100
 
 
-def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
-    texts = b"".join(len(text).to_bytes(2) + text.encode() for text in (group, topic))
-    return b"\0\1" + texts + partition.to_bytes(4)
-
-
-def value(offset: int, topic_id: str = "") -> bytes:
-    """Return the value of a commit's record, in version 4. topic_id: 32 hexadecimal digits; empty: no topic id."""
-    tagged = b"\1\0\x10" + bytes.fromhex(topic_id) if topic_id else b"\0"
-    return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + tagged
-
-
-def group_key(group: str, kind: int = 2) -> bytes:
-    return kind.to_bytes(2) + len(group).to_bytes(2) + group.encode()
-
-
-def member_key(group: str, member: str, kind: int = 5) -> bytes:
-    return group_key(group, kind) + len(member).to_bytes(2) + member.encode()
-
-
-def generation(members: int, version: int = 3) -> bytes:
-    """Return the value of the record of a classic group that has this number of members."""
-    text = b"\0\x01m"
-    timeouts = b"\0\0\0\1" * (2 if version >= 1 else 1)
-    each = text + (b"\xff\xff" if version >= 3 else b"") + text * 2 + timeouts + b"\0\0\0\0" * 2
-    since = (1763610000000).to_bytes(8) if version >= 2 else b""
-    begin = version.to_bytes(2) + b"\0\x08consumer" + b"\0\0\0\1" + b"\0\x05range" + text
-    return begin + since + members.to_bytes(4) + each * members
+def of_members(number: int, version: int = 3) -> bytes:
+    """Return the value of a generation that has this number of members."""
+    return generation(1, *[member("m", version=version)] * number, version=version)
 
 
 class Case(NamedTuple):
@@ -123,16 +100,20 @@ class Tables:
             case bytes():
                 return "record", content, None
             case str():
-                return content, key(f"new-{number}"), value(99)
+                return content, commit_key(f"new-{number}"), commit_value(99)
             case bytes(), bytes():
                 return "record", *content
             case str(), "members", int():
-                return "record", group_key(f"{content[0]}-{number}"), generation(content[2])
+                return "record", group_key(f"{content[0]}-{number}"), of_members(content[2])
             case str(), "joins", str():
                 return "record", member_key(f"{content[0]}-{number}", content[2]), b"\0\0"
             case str(), "leaves", str():
                 return "record", member_key(f"{content[0]}-{number}", content[2]), None
-        return "record", key(f"{content[0]}-{number}"), None if content[1] is None else value(*content[1:])
+        return (
+            "record",
+            commit_key(f"{content[0]}-{number}"),
+            None if content[1] is None else commit_value(*content[1:]),
+        )
 
     def proof(self) -> list[Row]:
         deleted = {row.group: [f"group {row.group} was deleted"] for row in group_deletions(self.records).collect()}
@@ -204,7 +185,7 @@ NEW: dict[str, tuple[Case, str | None]] = {
     "the only record is missing": (Case((None,)), "undetermined"),
     "rewound, and a record is missing": (Case((JOIN, None, ("new", 8))), "earlier"),
     "an open transaction": (Case((OURS,), held_back=2), "undetermined"),
-    "a malformed record": (Case((OURS, key("new") + b"?")), "undetermined"),
+    "a malformed record": (Case((OURS, commit_key("new") + b"?")), "undetermined"),
     "transactions": (Case((OURS, JOIN, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
     "deleted, and replayed": (Case((OURS, JOIN, ("new", 18), ("new", None), ("new", 4))), "undetermined"),
     "deleted, and continued at the same offset": (
@@ -375,21 +356,33 @@ MEMBERS: dict[str, tuple[Case, tuple[str, str | None]]] = {
         ("undetermined", f"partition 22 of the log lacks 1 of its offsets; {BEFORE}"),
     ),
     "a generation of an unknown version": (
-        Case((OURS, (group_key("new-23"), b"\0\x09" + generation(1)[2:]), ("new", 14))),
+        Case((OURS, (group_key("new-23"), b"\0\x09" + of_members(1)[2:]), ("new", 14))),
         ("undetermined", BEFORE),
     ),
     "a generation that is cut short": (
-        Case((OURS, (group_key("new-24"), generation(1)[:-20]), ("new", 14))),
+        Case((OURS, (group_key("new-24"), of_members(1)[:-41]), ("new", 14))),
         ("undetermined", BEFORE),
     ),
     "a generation that is cut short in the number of members": (
-        Case((OURS, (group_key("new-25"), generation(256)[: 2 + 10 + 4 + 7 + 3 + 8 + 3]), ("new", 14))),
+        Case(
+            (
+                OURS,
+                (group_key("new-25"), of_members(256)[: 2 + 10 + 4 + 7 + 8 + 8 + 3]),
+                ("new", 14),
+            )
+        ),
         ("undetermined", BEFORE),
     ),
     "an empty generation": (Case((OURS, (group_key("new-26"), b""), ("new", 14))), ("undetermined", BEFORE)),
     **{
         f"a generation of version {version}": (
-            Case((OURS, (group_key(f"new-{27 + version}"), generation(1, version)), ("new", 14))),
+            Case(
+                (
+                    OURS,
+                    (group_key(f"new-{27 + version}"), of_members(1, version)),
+                    ("new", 14),
+                )
+            ),
             ("starts-at-snapshot", None),
         )
         for version in (0, 1, 2, 3)
@@ -558,11 +551,11 @@ def two_clusters(
     logs = []
     for records in (target, source):
         rows = [
-            (3, CHECKPOINT + 1 + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
+            (3, CHECKPOINT + 1 + at, NOON + timedelta(seconds=at), "record", commit_key("g"), commit_value(*each))
             for at, each in enumerate(records)
             if each is not None
         ]
-        rows.append((3, CHECKPOINT, NOON, "record", group_key("g"), generation(members)))
+        rows.append((3, CHECKPOINT, NOON, "record", group_key("g"), of_members(members)))
         raw = local_table(spark, rows, RAW).localCheckpoint()
         logs.append(Log(raw, [("g", 3, CHECKPOINT)], [(3, CHECKPOINT, CHECKPOINT + 1 + len(records), 0)]))
     return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)

@@ -17,7 +17,7 @@ from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.history_job import History, run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, decode
-from tests.spark.test_audit import key, value
+from tests.support.offsets_records import commit_key, commit_value
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -49,7 +49,7 @@ _COMMITS: dict[str, DataFrame] = {}
 def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
     """Return the tables of commits and of log end offsets, and the points in time 13:00, 14:00, 15:00 and 15:30."""
     rows = [
-        (7, number, at(hours), "record", key(*place), None if value_of[0] is None else value(*value_of))
+        (7, number, at(hours), "record", commit_key(*place), None if value_of[0] is None else commit_value(*value_of))
         for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
     ]
     if str(events) not in _COMMITS:  # so that they are decoded once for all tests
@@ -201,8 +201,8 @@ def copied(folder: Path, events: list[Any]) -> str:
     The log lacks the record before the last one.
     """
     rows = [
-        (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
-        for number, (hours, group, topic, partition, offset) in enumerate(events)
+        (7, number, at(hours), "record", commit_key(*of), None if offset is None else commit_value(offset))
+        for number, (hours, *of, offset) in enumerate(events)
     ]
     CopiedLog.load(folder, "c").with_partitions({7: 0}).with_records([*rows[:-2], *rows[-1:]], {7: len(rows)})
     return str(folder)

@@ -14,13 +14,10 @@ from migrate_groups.spark.offsets_topic.commits_over_time import clients
 from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.offsets_topic.overload import consumers
-from tests.spark.test_offsets_log import GROUP, RECORDED, Record, varint
+from tests.spark.test_offsets_log import GROUP, RECORDED, Record
+from tests.support.offsets_records import compact, generation, sized, texts
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-def texts(*each: str | None) -> bytes:
-    return b"".join(b"\xff\xff" if text is None else len(text.encode()).to_bytes(2) + text.encode() for text in each)
 
 
 def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
@@ -28,17 +25,11 @@ def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
 
     members: client id and host of each.
     """
-    made = version.to_bytes(2) + texts("consumer") + bytes(4) + texts("range", "leader") + bytes(8)
-    made += len(members).to_bytes(4)
+    made = []
     for number, (client, host) in enumerate(members):
         ids = texts(f"member-{number}", "static" if number % 2 else None, client, host)
-        made += ids + bytes(8) + (number * 10).to_bytes(4) + b"s" * number * 10 + bytes(4)
-    return made
-
-
-def compact(text: str | None) -> bytes:
-    """Return a compact string, as in the records of KIP-848 members: a varint with its length plus 1, and its bytes."""
-    return b"\0" if text is None else varint(len(text.encode()) + 1) + text.encode()
+        made.append(ids + bytes(8) + sized(b"s" * number * 10) + bytes(4))
+    return generation(0, *made, version=version)
 
 
 def kip_848(instance: str | None, rack: str | None, client: str, host: str, regex: str = "") -> bytes:

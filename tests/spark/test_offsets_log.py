@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.offsets_log import KINDS, RAW, decode
+from tests.support.offsets_records import varint
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
 RECORDED = {
@@ -28,11 +29,6 @@ GROUP, COMMITTED = "grüppe-😀", datetime(2025, 11, 20, 3, 40, 0, 123000, tzin
 
 Record = tuple[bytes | None, bytes | None]
 Copied = Callable[..., DataFrame]
-
-
-def varint(number: int) -> bytes:
-    """Return an unsigned varint: 7 bits a byte, the lowest first."""
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
 
 
 @pytest.fixture

@@ -22,34 +22,19 @@ from migrate_groups.spark.offsets_topic.overload import (
     generations,
     overload,
 )
-from tests.spark.test_members import texts
-from tests.spark.test_offsets_log import varint
+from tests.support.offsets_records import (
+    commit_key,
+    commit_value,
+    generation,
+    group_key,
+    member,
+    member_key,
+    texts,
+    varint,
+)
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-GROUP_KEY = b"\0\2" + texts("g")
-
-
-def sized(data: bytes) -> bytes:
-    return len(data).to_bytes(4) + data
-
-
-def member(client: str, *topics: str, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member as it is in a classic group's record. Its partitions are those of its first topic.
-
-    client: the member id. The client id is the same without a final ``x``.
-    """
-    ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
-    subscription = bytes(2) + len(topics).to_bytes(4) + texts(*topics) + sized(b"")
-    topic, partitions = (topics or ("",))[0], partitions if topics else ()
-    numbers = b"".join(each.to_bytes(4) for each in partitions)
-    assigned = (1).to_bytes(4) + texts(topic) + len(partitions).to_bytes(4) + numbers if partitions else bytes(4)
-    timeouts = (300_000).to_bytes(4) + bytes(4) if version >= 1 else (300_000).to_bytes(4)
-    return ids + timeouts + sized(subscription) + sized(bytes(2) + assigned + sized(b""))
-
-
-def generation(number: int, *members: bytes, version: int = 3, assignor: str = "range") -> bytes:
-    head = version.to_bytes(2) + texts("consumer") + number.to_bytes(4) + texts(assignor, "leader")
-    return head + (bytes(8) if version >= 2 else b"") + len(members).to_bytes(4) + b"".join(members)
+GROUP_KEY = group_key("g")
 
 
 def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
@@ -70,8 +55,7 @@ def commits(raw):
 
 def commit(when: float, topic: str, group: str, partition: int = 0, offset: int = 0) -> tuple[float, bytes, bytes]:
     """Return the record of a commit: ``when``, key and value."""
-    value = b"\0\3" + offset.to_bytes(8) + bytes(4) + texts("") + bytes(8)
-    return when, b"\0\1" + texts(group, topic) + partition.to_bytes(4), value
+    return when, commit_key(group, topic, partition), commit_value(offset)
 
 
 TOPIC_ID = bytes(15) + b"\1"
@@ -96,14 +80,14 @@ def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
 
     Application b restarts. Another commit of a is cut short.
     """
-    a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
+    a, b, key = member("a-1", "x"), member("b-1", "y"), group_key(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
         *(commit(when, topic, assignor) for when, topic in ((9, "x"), (10, "x"), (12, "y"))),
         (14, commit(14, "x", assignor)[1], b"\0\3"),
         (15, key, generation(2, a, assignor=assignor)),
         commit(17, "x", assignor),
-        (20, key, generation(3, a, member("b-1x", "y"), assignor=assignor)),
+        (20, key, generation(3, a, member("b-1", "y", member_id="b-1x"), assignor=assignor)),
         commit(21, "y", assignor),
     ]
 
@@ -114,7 +98,7 @@ def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
     In the first generation the members consume 80, 10, 0 and 0 records, in the second 30, 30 and 0. The last commit of
     partition 2 is a rewind.
     """
-    idle, key = [member("c-3", "x", partitions=()), member("c-4", "x", partitions=())], b"\0\2" + texts("uneven")
+    idle, key = [member("c-3", "x", partitions=()), member("c-4", "x", partitions=())], group_key("uneven")
     first = member("c-1", "x", partitions=(0, 1)), member("c-2", "x", partitions=(2,)), *idle
     second = member("c-1", "x", partitions=(0,)), member("c-2", "x", partitions=(1, 2)), idle[0]
     committed = [
@@ -127,7 +111,7 @@ def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
 
 def placeholder_records() -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a group whose member ``b-1`` leaves for one without topics, as ``migrate --hold`` adds."""
-    a, key = member("a-1", "x"), b"\0\2" + texts("held")
+    a, key = member("a-1", "x"), group_key("held")
     return [
         (0, key, generation(1, a, member("b-1", "y"))),
         commit(10, "x", "held"),
@@ -140,7 +124,7 @@ def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a KIP-848 group that was a classic group before. Its only member had no partition then."""
     subscribed = bytes(4) + b"\4a-1" + b"\3/h\2\2x" + b"\1\0"
     classic = generation(1, member("a-1", "x", partitions=()))
-    return [(0, b"\0\2" + texts("upgraded"), classic), (5, b"\0\5" + texts("upgraded", "a"), subscribed)]
+    return [(0, group_key("upgraded"), classic), (5, member_key("upgraded", "a"), subscribed)]
 
 
 def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
@@ -158,8 +142,8 @@ def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
         (15, "c", None),
     ]
     return [
-        *((0, b"\0\5" + texts("new", each), subscribed) for each in "abc"),
-        *((when, b"\0\10" + texts("new", each), value) for when, each, value in changes),
+        *((0, member_key("new", each), subscribed) for each in "abc"),
+        *((when, member_key("new", each, kind=8), value) for when, each, value in changes),
     ]
 
 
@@ -328,7 +312,7 @@ def test_cut_records_of_kip_848_members_are_not_decoded(spark):
 
     Nothing is decoded of a record of an unknown version.
     """
-    assigned, member = b"\0\10" + texts("g", "m"), b"\0\5" + texts("g", "m")
+    assigned, member = member_key("g", "m", kind=8), member_key("g", "m")
     partitions, topics = owned(0, 7, revoking=(1,)), bytes(4) + b"\4a-1" + b"\3/h\3\2x\2y" + b"\1\0"
     cuts = [(0, assigned, partitions[:size]) for size in range(2, len(partitions) - 1)]
     cuts += [(0, member, topics[:size]) for size in range(2, len(topics) - 2)]
@@ -372,7 +356,7 @@ def test_the_job_finds_the_applications_of_its_definition(spark):
 @pytest.mark.parametrize("number", [126, 127, 16_382, 16_383, 20_000])
 def test_members_with_any_number_of_partitions_are_decoded(spark, number):
     """A KIP-848 member's partitions are decoded, however many they are, and so are those that it must revoke."""
-    key, partitions = b"\0\10" + texts("g", "m"), tuple(range(number))
+    key, partitions = member_key("g", "m", kind=8), tuple(range(number))
     (row,) = owners(decode(log(spark, (0, key, owned(*partitions, revoking=(number,), epochs=True))))).collect()
     assert row.owned == [f"{TOPIC_ID.hex().upper()}-{each}" for each in range(number + 1)]
 
@@ -384,7 +368,7 @@ def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark)
     """
     many = generation(1, *(member(f"c-{number}", f"t-{number % 2}") for number in range(1000)))
     connect = generation(1, member("w-1", "x")).replace(texts("consumer"), texts("connect"), 1)
-    raw = log(spark, (0, GROUP_KEY, many), (1, b"\0\2" + texts("workers"), connect))
+    raw = log(spark, (0, GROUP_KEY, many), (1, group_key("workers"), connect))
     (row,) = generations(records(raw)).collect()
     assert (row.group, len(row.members)) == ("g", 1000)
     assert {(each.client_id, *each.topics) for each in row.members} == {(f"c-{n}", f"t-{n % 2}") for n in range(1000)}
@@ -399,7 +383,7 @@ def test_broken_records_fail_no_job(spark):
         value = bytearray(whole)
         for _ in range(chance.randint(1, 4)):
             value[chance.randrange(len(value))] = chance.randrange(256)
-        key = b"\0\5" + texts("g", "m") if chance.random() < 0.4 else GROUP_KEY
+        key = member_key("g", "m") if chance.random() < 0.4 else GROUP_KEY
         broken.append((0.0, key[: chance.randint(3, len(key) + 9)], bytes(value[: chance.randint(0, len(value))])))
     raw = log(spark, *broken)
     for decoded in (records(raw), owners(decode(raw)), commits(raw)):

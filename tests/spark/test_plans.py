@@ -23,8 +23,9 @@ from migrate_groups.spark.offsets_topic.evidence import REASONS
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, copied_log, decode, in_place
 from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
-from tests.spark.test_audit import CHECKPOINT, NOON, Case, Tables, generation, group_key, key, value
+from tests.spark.test_audit import CHECKPOINT, NOON, Case, Tables, of_members
 from tests.spark.test_history import HOUR
+from tests.support.offsets_records import commit_key, commit_value, group_key
 
 OURS = ("new", 10)
 
@@ -63,7 +64,7 @@ def test_commits_need_one_window(spark: SparkSession) -> None:
 
     Sums are made by hash, without sorting.
     """
-    row = (0, CHECKPOINT, NOON, "record", key("new"), value(10))
+    row = (0, CHECKPOINT, NOON, "record", commit_key("new"), commit_value(10))
     log = decode(local_table(spark, [row], RAW)).localCheckpoint()
     found = operators(commits(log, HOUR, NOON))
     assert (found["Window"], found["Exchange"], found["Sort"], found["SortAggregate"]) == (1, 1, 1, 0)
@@ -91,8 +92,9 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
 
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     """A clean audit runs at most four Spark jobs: send group names, sum up records, count evidence, count verdicts."""
-    rows = [(0, CHECKPOINT + at, NOON, "record", key("new"), value(offset)) for at, offset in ((0, 10), (2, 13))]
-    raw = local_table(spark, [*rows, (0, CHECKPOINT + 1, NOON, "record", group_key("new"), generation(1))], RAW)
+    key = commit_key("new")
+    rows = [(0, CHECKPOINT + at, NOON, "record", key, commit_value(offset)) for at, offset in ((0, 10), (2, 13))]
+    raw = local_table(spark, [*rows, (0, CHECKPOINT + 1, NOON, "record", group_key("new"), of_members(1))], RAW)
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
     given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None, True)]

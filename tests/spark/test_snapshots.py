@@ -262,12 +262,28 @@ def test_wrong_quote_in_a_remote_file_stops_the_job(
     assert str(refused.value) == f"{path}: {MISQUOTED}"
 
 
-def test_truncated_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A CSV file without a final line end is refused, because its last number may lack digits."""
-    path = csv_file("topic,partition,offset", "t,0,12345")
-    Path(path).write_bytes(Path(path).read_bytes()[:-3])
-    with pytest.raises(InvalidInput, match="cut short"):
-        read_snapshots(spark, [path])
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("before.csv", None, r"before\.csv: no such file or folder"),
+        # The last number may lack digits.
+        ("before.csv", b"topic,partition,offset\nt,0,123", "cut short"),
+        # As by the reader without Spark, `files.snapshots`.
+        ("before.csv", b"\xef\xbb\xbftopic,partition\nt,0\n", r"before\.csv: it starts with a byte order mark"),
+        # The extension decides the format.
+        *((name, b"topic,partition\n", r"pass \.csv files or \.parquet files") for name in ("b.txt", "b", "b.json")),
+        # Spark takes the name for hidden, and would leave out the file's rows.
+        ("_before.csv", b"topic,partition\nt,0\n", "has no file to read"),
+    ],
+)
+def test_a_file_that_is_no_snapshot_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes | None, complaint: str
+) -> None:
+    """A missing, truncated or hidden file is refused, and one with a byte order mark or another extension."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=complaint):
+        read_snapshots(spark, [str(tmp_path / name)])
 
 
 def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
@@ -278,25 +294,6 @@ def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> Non
         read_snapshots(spark, [str(Path(empty).parent)])
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: 0 bytes long"):
         read_snapshots(spark, [csv_file()])
-
-
-def test_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """The error for a missing file is one line that names the file."""
-    with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
-        read_snapshots(spark, [str(tmp_path / "before.csv")])
-
-
-@pytest.mark.parametrize("name", ["before.txt", "before", "before.json"])
-def test_other_file_extensions_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
-    """An extension other than .csv or .parquet is refused, because the extension decides the format."""
-    with pytest.raises(InvalidInput, match=r"pass \.csv files or \.parquet files"):
-        read_snapshots(spark, [csv_file("topic,partition", name=name)])
-
-
-def test_hidden_file_name_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A file name that Spark takes for hidden is refused, because Spark would leave out the file's rows."""
-    with pytest.raises(InvalidInput, match="has no file to read"):
-        read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
 
 
 @pytest.mark.parametrize(
@@ -319,12 +316,6 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
     with pytest.raises(InvalidInput, match="Spark skips names") as error:
         read_snapshots(spark, [path])
     assert str(error.value).startswith(f"{left_out}: ")
-
-
-def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A CSV file that starts with a byte order mark is refused, as by the reader without Spark, `files.snapshots`."""
-    with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
-        read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
 
 def test_other_special_characters_in_a_name_are_literal(spark: SparkSession, csv_file: CsvFile) -> None:

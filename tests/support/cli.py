@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 from unittest import mock
@@ -98,7 +99,7 @@ class Cli:
     def start_killed_at(self, step: int, *arguments: str) -> Process:
         """Start a command that is killed at this step, and return its process. `killed_at` says what the steps are."""
         killed = copy.copy(self)
-        killed.program = ("-m", "tests.support.killed_at", str(step))
+        killed.program = ("-m", "tests.support.halted_at", "kill", str(step))
         return killed.start(*arguments)
 
 
@@ -174,3 +175,25 @@ def running(cli: Cli, *arguments: object) -> Iterator[Process]:
     finally:
         process.kill()
         process.communicate()
+
+
+@dataclass
+class Said:
+    """What a command printed from the time at which a test had seen that it waits, to its end."""
+
+    out: str = ""
+    err: str = ""
+
+
+@contextlib.contextmanager
+def waiting(cli: Cli, *arguments: object, names: str = "test-app") -> Iterator[Said]:
+    """Start a command, and enter the ``with`` block once its first two lines name the member that it waits for.
+
+    After the block the command must succeed. arguments: if none are given, it is `migrate` of ``split.toml``.
+    """
+    said = Said()
+    with running(cli, *(arguments or ("migrate", "split.toml", "--yes", "--wait", "60s"))) as process:
+        assert names in "".join(process.stderr.readline() for _ in range(2))
+        yield said
+        said.out, said.err = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 0, said.err

@@ -19,6 +19,7 @@ from tests.support.cli import Cli
 from tests.support.closed_consumers import close_consumer
 from tests.support.counted_application import Application, Producing
 from tests.support.halted import Halted, halted
+from tests.support.specs import split_spec
 
 _SECONDS = 120.0
 
@@ -94,10 +95,7 @@ class Move:
         self.old = Application(pair.source, self.group, pair.topic)
         self.fault, self.halted, self.runs, self.seconds = "none", False, 0, 0.0
         self.said, self._stopped = "", 0.0
-        (cli.folder / "move.toml").write_text(
-            f'source = "{self.group}"\n[[target]]\ngroup = "{self.group}"\ntopics = ["{pair.topic}"]\n[options]\n'
-            'settle = "0s"\nguard = "1s"\n'
-        )
+        (cli.folder / "move.toml").write_text(split_spec(self.group, {self.group: pair.topic}, guard="1s"))
         self.consume(lambda: len(self.old.ledger) > 200)
 
     @property

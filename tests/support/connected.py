@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
+
+import pytest
 
 from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.cli import CliHere
-from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
 
 PARTITION = TopicPartition("t", 0)
 SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
@@ -30,8 +31,7 @@ class Connected(CliHere):
         self.cluster.produce("t", 0, 10)
         self.cluster.commit("old", PARTITION, 5)
         self.at_the_close = lambda: None
-        taken = take_snapshot(self.cluster, ["old"], FakeClock())
-        tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), folder / "split.csv")
+        tables.save(handed_over(self.cluster, "old", "new"), folder / "split.csv")
         (folder / "split.toml").write_text(SPEC)
 
         @contextmanager
@@ -47,3 +47,17 @@ class Connected(CliHere):
     def offset(self, group: str) -> int | None:
         found = self.cluster.offsets(group).get(PARTITION)
         return None if found is None else found.offset
+
+
+def right_after(
+    monkeypatch: pytest.MonkeyPatch, cluster: InMemoryCluster, method: str, act: Callable[[], object]
+) -> None:
+    """Let something happen right after each call of a method of the cluster, such as another client's commit."""
+    original = getattr(cluster, method)
+
+    def both(*arguments):
+        answers = original(*arguments)
+        act()
+        return answers
+
+    monkeypatch.setattr(cluster, method, both)

@@ -60,11 +60,6 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Ex
     return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
 
 
-def carry_out(made, plan):
-    assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
-
-
 LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 

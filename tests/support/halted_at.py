@@ -1,20 +1,25 @@
-"""Run the command line, and halt it at one of its steps until the parent lets it continue or kills it.
+"""Run the command line, and halt or kill it at one of its steps.
 
-``python -m tests.support.halted_at STEP TELL HEAR ARGUMENT...``. There is a step before and after each request to the
-cluster, each question to the second client, and each save of the receipt. STEP is the number of a step, or ``w`` and a
-number, which counts from the first save of the receipt. At this step the process writes the line ``at N`` to the file
-descriptor TELL, where N counts from the start. It then waits for input from HEAR: the number of seconds by which its
-clock jumps, or an end of file. At the end it writes ``of`` and the number of steps to TELL.
+``python -m tests.support.halted_at kill N ARGUMENT...`` kills it at its Nth step, as ``kill -9`` does. There is a step
+before and after each request that writes, and each save of the receipt.
 
-Under root, the process gives up the right to ignore file permissions, so that it can't write to a read-only directory.
+``python -m tests.support.halted_at STEP TELL HEAR ARGUMENT...`` halts it until the parent lets it continue or kills it.
+There is a step before and after each request to the cluster, each question to the second client, and each save of the
+receipt. STEP is the number of a step, or ``w`` and a number, which counts from the first save of the receipt. At this
+step the process writes the line ``at N`` to the file descriptor TELL, where N counts from the start. It then waits for
+input from HEAR: the number of seconds by which its clock jumps, or an end of file. At the end it writes ``of`` and the
+number of steps to TELL. Under root, the process gives up the right to ignore file permissions, so that it can't write
+to a read-only directory.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -23,17 +28,18 @@ from migrate_groups.cli.app import main
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 
 _CAPABILITY_VERSION_3 = 0x20080522
 _DAC_OVERRIDE = 1 << 1
 
 
 class Steps:
-    """Counts the steps of this command, and halts the process at the chosen step."""
+    """Counts the steps of this command. reached: called at the chosen step."""
 
-    def __init__(self, wanted: str, tell: int, hear: int) -> None:
+    def __init__(self, wanted: str, reached: Callable[[Steps], None]) -> None:
         self._counts_from_receipt = wanted.startswith("w")
-        self._wanted, self._tell, self._hear = int(wanted.removeprefix("w")), tell, hear
+        self._wanted, self._reached = int(wanted.removeprefix("w")), reached
         self.count = 0
         self._before_receipt: int | None = None
 
@@ -41,13 +47,7 @@ class Steps:
         self.count += 1
         before = self._before_receipt if self._counts_from_receipt else 0
         if before is not None and self.count - before == self._wanted:
-            self.tell(f"at {self.count}")
-            if jump := os.read(self._hear, 100):
-                jump_clock(float(jump))
-
-    def tell(self, line: str) -> None:
-        with suppress(BrokenPipeError):
-            os.write(self._tell, f"{line}\n".encode())
+            self._reached(self)
 
     def around(self, function, *, is_receipt: bool = False):
         def counted(*arguments, **named):
@@ -83,14 +83,43 @@ def obey_permissions() -> None:
         libc.capset(header, sets)
 
 
-if __name__ == "__main__":
-    steps = Steps(sys.argv[1], *map(int, sys.argv[2:4]))
-    sys.argv = ["migrate-groups", *sys.argv[4:]]
-    obey_permissions()
+def kill(steps: Steps) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_until_killed(wanted: str, arguments: list[str]) -> None:
+    steps = Steps(wanted, kill)
+    writes = ((KafkaPythonWriter, "alter_offsets"), (KafkaPythonWriter, "delete_offsets"))
+    for place, method in ((ReceiptFile, "record"), *writes):
+        setattr(place, method, steps.around(getattr(place, method)))
+    sys.argv = ["migrate-groups", *arguments]
+    main()
+
+
+def run_with_a_halt(wanted: str, told: int, heard: int, arguments: list[str]) -> None:
+    def tell(line: str) -> None:
+        with suppress(BrokenPipeError):
+            os.write(told, f"{line}\n".encode())
+
+    def halt(steps: Steps) -> None:
+        tell(f"at {steps.count}")
+        if jump := os.read(heard, 100):
+            jump_clock(float(jump))
+
+    steps = Steps(wanted, halt)
     setattr(ReceiptFile, "record", steps.around(ReceiptFile.record, is_receipt=True))  # noqa: B010  for mypy
     for place, method in ((KafkaConnection, "_attempt"), (SecondClient, "_ask")):
         setattr(place, method, steps.around(getattr(place, method)))
+    sys.argv = ["migrate-groups", *arguments]
+    obey_permissions()
     try:
         main()
     finally:
-        steps.tell(f"of {steps.count}")
+        tell(f"of {steps.count}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "kill":
+        run_until_killed(sys.argv[2], sys.argv[3:])
+    else:
+        run_with_a_halt(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import Cli, running
+from tests.support.specs import split_spec
 
 
 class HandOver:
@@ -21,10 +22,7 @@ class HandOver:
         self._cli, self._world = cli, world
         self.partition, self.source, self.target = TopicPartition(topic, 0), world.name("source"), world.name("target")
         world.commit(self.source, self.partition, 7)
-        (cli.folder / "split.toml").write_text(
-            f'source = "{self.source}"\n[[target]]\ngroup = "{self.target}"\ntopics = ["{topic}"]\n'
-            '[options]\nsettle = "0s"\nguard = "0s"\n'
-        )
+        (cli.folder / "split.toml").write_text(split_spec(self.source, {self.target: topic}))
 
     def run(self, *options: object, second_client: str = "required") -> str:
         """Run `list`, `snapshot` and `migrate`, check their results, and return their stdout and stderr."""

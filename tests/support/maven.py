@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.http_server import Handler, serving
 
 VERSION = "9.9.9"
 
@@ -72,24 +73,12 @@ def kafka_repository() -> Iterator[MavenRepository]:
     repository.add("org.slf4j", "slf4j-api", "1.2.3")
     repository.add("org.slf4j", "slf4j-simple", "1.2.3", [("org.slf4j", "slf4j-api", "1.2.3")])
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class OfRepository(Handler):
+        def do_GET(self) -> None:  # noqa: N802 (the name that http.server calls)
             repository.answer(self)
 
         do_HEAD = do_GET  # noqa: N815 (the name that http.server calls)
 
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    repository.url = f"http://127.0.0.1:{server.server_port}/"
-    try:
+    with serving(OfRepository) as url:
+        repository.url = f"{url}/"
         yield repository
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.specs import split_spec
 
 
 class Old:
@@ -18,13 +19,9 @@ class Old:
             for partition in (0, 1):
                 world.produce(topic, partition, 10)
                 world.commit(self.group, TopicPartition(topic, partition), 4 + partition)
-        rest = (
-            '[stay]\ntopics = ["find-*"]' if stay else f'[[target]]\ngroup = "{self.find_group}"\ntopics = ["find-*"]'
-        )
-        (cli.folder / "split.toml").write_text(
-            f'source = "{self.group}"\n[[target]]\ngroup = "{self.pay_group}"\ntopics = ["pay-*"]\n{rest}\n'
-            f'[options]\nsettle = "0s"\nguard = "0s"\n{options}\n'
-        )
+        targets = {self.pay_group: "pay-*"} | ({} if stay else {self.find_group: "find-*"})
+        spec = split_spec(self.group, targets, stay=["find-*"] if stay else [])
+        (cli.folder / "split.toml").write_text(f"{spec}{options}\n")
 
     @property
     def pay_group(self) -> str:

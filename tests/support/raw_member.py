@@ -10,7 +10,6 @@ from kafka.admin import MemberToRemove
 from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-_MILLISECONDS = 60_000
 _MEMBER_ID_REQUIRED = 79
 
 
@@ -19,56 +18,71 @@ def subscription(*topics: str) -> bytes:
     return ConsumerProtocolSubscription(topics=list(topics)).encode(version=0)
 
 
-@contextmanager
-def raw_member(
-    bootstrap_servers: str,
+def join(
+    client: KafkaAdminClient,
     group: str,
     *,
     protocol_type: str = "consumer",
     protocol: str = "range",
     metadata: bytes = b"",
-    client_id: str = "raw-app",
-) -> Iterator[str]:
-    """Make a group Stable with one member for the length of a ``with`` block, and yield the member id."""
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers, client_id=client_id)) as client:
+    assignment: bytes = b"",
+    seconds: int = 60,
+) -> str:
+    """Make a group Stable with one member, which sends no heartbeats, and return the member id.
 
-        def send(request):
-            async def to_coordinator():
-                node = await client._find_coordinator_id(group)
-                return await client._manager.send(request, node_id=node)
+    seconds: the member's session timeout.
+    """
 
-            return client._manager.run(to_coordinator)
+    def send(request):
+        async def to_coordinator():
+            node = await client._find_coordinator_id(group)
+            return await client._manager.send(request, node_id=node)
 
-        def join(member_id: str):
-            return send(
-                JoinGroupRequest(
-                    group_id=group,
-                    session_timeout_ms=_MILLISECONDS,
-                    rebalance_timeout_ms=_MILLISECONDS,
-                    member_id=member_id,
-                    protocol_type=protocol_type,
-                    protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=protocol, metadata=metadata)],
-                    min_version=4,
-                )
-            )
+        return client._manager.run(to_coordinator)
 
-        first = join("")
-        assert first.error_code == _MEMBER_ID_REQUIRED, first
-        joined = join(first.member_id)
-        assert joined.error_code == 0, joined
-        assignment = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")
-        synced = send(
-            SyncGroupRequest(
+    def ask_to_join(member_id: str):
+        return send(
+            JoinGroupRequest(
                 group_id=group,
-                generation_id=joined.generation_id,
-                member_id=joined.member_id,
+                session_timeout_ms=1000 * seconds,
+                rebalance_timeout_ms=1000 * seconds,
+                member_id=member_id,
                 protocol_type=protocol_type,
-                protocol_name=protocol,
-                assignments=[assignment],
+                protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=protocol, metadata=metadata)],
+                min_version=4,
             )
         )
-        assert synced.error_code == 0, synced
+
+    first = ask_to_join("")
+    assert first.error_code == _MEMBER_ID_REQUIRED, first
+    joined = ask_to_join(first.member_id)
+    assert joined.error_code == 0, joined
+    own = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)
+    synced = send(
+        SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=[own],
+        )
+    )
+    assert synced.error_code == 0, synced
+    return joined.member_id
+
+
+@contextmanager
+def raw_member(
+    bootstrap_servers: str, group: str, *, client_id: str = "raw-app", **given: str | bytes
+) -> Iterator[str]:
+    """Make a group Stable with one member for the length of a ``with`` block, and yield the member id.
+
+    given: parameters of `join`.
+    """
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers, client_id=client_id)) as client:
+        member_id = join(client, group, **given)  # type: ignore[arg-type]
         try:
-            yield joined.member_id
+            yield member_id
         finally:
-            client.remove_group_members(group, [MemberToRemove(member_id=joined.member_id)])
+            client.remove_group_members(group, [MemberToRemove(member_id=member_id)])

@@ -37,12 +37,6 @@ class Shell(Terminal):
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), self.stream)
         self._bash = subprocess.Popen(command, cwd=folder, env=environment, **streams)  # type: ignore[call-overload]
 
-    def type(self, text: str) -> int:
-        """Type a text, and return the index in `shown` at which later output begins."""
-        start = len(self.shown)
-        os.write(self._ours, text.encode())
-        return start
-
     def await_end(self, start: int) -> None:
         """Wait until all typed commands have ended. start: the index in `shown` at which their output begins."""
         self.type("echo all 'has ended'\n")

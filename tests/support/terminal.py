@@ -7,7 +7,7 @@ import pty
 import re
 import sys
 import threading
-from typing import Self
+from typing import Any, Self
 
 from tests.support import forks
 from tests.support.cli import Cli
@@ -34,6 +34,12 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def type(self, text: str) -> int:
+        """Type a text, and return the index in `shown` at which later output begins."""
+        start = len(self.shown)
+        os.write(self._ours, text.encode())
+        return start
 
     def wait_for(self, pattern: str, start: int = 0) -> int:
         """Wait until the output from index ``start`` on matches the pattern; return the length of `shown`."""
@@ -65,20 +71,11 @@ class Terminal:
 
 def on_a_terminal(cli: Cli, *arguments: str, typed: str = "") -> tuple[int, str]:
     """Run a command on a terminal, type ``typed``, and return the command's exit code and output."""
-    ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "migrate_groups", *arguments]
     environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-    with forks.Popen(
-        command, cwd=cli.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-    ) as process:
-        os.close(theirs)
-        os.write(ours, typed.encode())
-        shown = b""
-        while True:
-            try:
-                read = os.read(ours, 4096)
-            except OSError:  # on Linux, when the other side is closed
-                break
-            shown += read
-        os.close(ours)
-    return process.returncode, shown.decode()
+    with Terminal() as terminal:
+        streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.stream)
+        with forks.Popen[bytes](command, cwd=cli.folder, env=environment, start_new_session=True, **streams) as process:
+            terminal.type(typed)
+            process.wait(_SECONDS)
+        return process.returncode, terminal.close()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from jwt.algorithms import RSAAlgorithm
+
+from tests.support.http_server import Handler, serving
 
 CLIENT_SECRET = "client-hidden-5"
 AUDIENCE = "https://tokens.example"
@@ -46,9 +46,7 @@ class TokenServer:
         """Return a signed token. lifetime: the seconds until it expires."""
         now = int(time.time())
         claims = {"sub": "app", "iat": now, "exp": now + lifetime, "scope": "kafka"}
-        signed = ".".join(_base64(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "test"}, claims))
-        signature = self._signing_key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{_base64(signature)}"
+        return jwt.encode(claims, self._signing_key, "RS256", {"kid": "test"})
 
     def answer(self, form: dict[str, str], authorization: str | None) -> tuple[int, dict[str, object]]:
         """Return the HTTP status and the content of the answer to a request."""
@@ -71,20 +69,23 @@ class TokenServer:
         return authorization == f"Basic {base64.b64encode(f'app:{CLIENT_SECRET}'.encode()).decode()}"
 
     def _is_signed(self, assertion: str) -> bool:
-        signed, _, signature = assertion.rpartition(".")
         try:
-            self._client.verify(_bytes(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        except InvalidSignature:
+            jwt.decode(
+                assertion,
+                self._client,
+                ["RS256"],
+                {"require": ["aud", "sub", "nbf", "exp"]},
+                audience=AUDIENCE,
+                subject="app",
+            )
+        except jwt.InvalidTokenError:
             return False
-        claims = json.loads(_bytes(signed.partition(".")[2]))
-        return claims["aud"] == AUDIENCE and claims["sub"] == "app" and claims["nbf"] <= time.time() < claims["exp"]
+        return True
 
 
 def public(key: rsa.RSAPrivateKey) -> dict[str, str]:
     """Return the public part of a key as a JSON Web Key."""
-    numbers = key.public_key().public_numbers()
-    n, e = (_base64(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
-    return {"kty": "RSA", "kid": "test", "alg": "RS256", "use": "sig", "n": n, "e": e}
+    return RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "test", "alg": "RS256", "use": "sig"}
 
 
 @contextmanager
@@ -97,16 +98,9 @@ def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[Token
     tokens = TokenServer(signing_key, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem")
-    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"tokens": tokens})) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        tokens.url = f"https://127.0.0.1:{server.server_port}/token"
-        try:
-            yield tokens
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(type("OfTokens", (_Handler,), {"tokens": tokens}), context) as url:
+        tokens.url = f"{url}/token"
+        yield tokens
 
 
 @contextmanager
@@ -117,51 +111,21 @@ def metadata_server(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[s
     """
     asked: list[tuple[str, Message]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Metadata(Handler):
+        def do_GET(self) -> None:  # noqa: N802 (the name that http.server calls)
             asked.append((self.path, self.headers))
             answer = answers.get(self.path.partition("?")[0])
-            body = (answer or json.dumps({"error": "invalid_request"})).encode()
-            self.send_response(200 if answer else 400)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send(200 if answer else 400, (answer or json.dumps({"error": "invalid_request"})).encode())
 
-        def log_message(self, *arguments: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Metadata) as url:
+        yield url, asked
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     tokens: TokenServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 (the name that http.server calls)
         form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
         status, content = self.tokens.answer(form, self.headers["Authorization"])
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if 300 <= status < 400:
-            self.send_header("Location", self.tokens.url)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        """Log nothing."""
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        redirect = {"Location": self.tokens.url} if 300 <= status < 400 else {}
+        self.send(status, json.dumps(content).encode(), Content_Type="application/json", **redirect)

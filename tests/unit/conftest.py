@@ -1,9 +1,18 @@
-"""Settings of the property tests (hypothesis)."""
+"""Fixtures of the unit tests, and settings of the property tests (hypothesis)."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+
+from tests.support.connected import Connected
 
 # Examples have no deadline, because a busy machine may take seconds for one. Border values are in the tests themselves.
 settings.register_profile("unit", deadline=None, max_examples=40)
 settings.load_profile("unit")
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    """The command line on an in-memory cluster, where ``old`` has committed offset 5 in a log of 10 records."""
+    return Connected(tmp_path, monkeypatch)

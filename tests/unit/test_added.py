@@ -10,17 +10,12 @@ from migrate_groups.errors import ClusterUnavailable, PartlyApplied
 from migrate_groups.migration.guard import guard
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from tests.support.connected import APPLY, MIGRATE, Connected
+from tests.support.connected import APPLY, MIGRATE
 from tests.support.move import Move
 
 ADDED = TopicPartition("t", 1)
 GUARD = "migrate_groups.migration.carry_out.guard"
 GUARDED = WriteOptions(settle=0, guard=1)
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ DRY = ("apply", "--group", "old", "--to-group", "new", "--dry-run")
 MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset({PARTITION}))
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
     return [each["verb"] for each in json.loads((cli.folder / receipt).read_text())["executions"]]
 

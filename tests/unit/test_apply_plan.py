@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from migrate_groups.cli.app import main
 from migrate_groups.cli.connect import Connection
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
-from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.model.groups import Member
-from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
-from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
-from tests.support.cli import signals_kept
-from tests.support.clock import FakeClock
+from tests.support.connected import Connected
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
+from tests.support.stopped import FIRST, SECOND
 
-FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = ("--settle", "0s", "--guard", "0s")
 DRY = ("apply", "split.csv", "--dry-run", *NOW)
 SAVE = (*DRY, "--plan-out", "plan.json")
@@ -51,36 +46,28 @@ class ReadOnly:
             setattr(self, name, getattr(cluster, name))
 
 
-class Shell:
-    """The command line in this process, connected to an in-memory cluster."""
+class Shell(Connected):
+    """The command line on an in-memory cluster, with a reader that can't write.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
-        self.cluster = InMemoryCluster()
-        self.folder = folder
-        self.monkeypatch, self._capfd = monkeypatch, capfd
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("MIGRATE_GROUPS_BOOTSTRAP_SERVER", "nowhere:1")
+    The group ``old`` has committed offsets 3 and 4 in two partitions of ten records each. The file split.csv hands
+    these offsets over to the group ``new``.
+    """
 
-        @contextmanager
-        def open_reader(connection):
-            yield ReadOnly(self.cluster)
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        self.monkeypatch, self.stderr = monkeypatch, ""
+        self.cluster.add_partitions("t", 2)
+        self.cluster.produce("t", 1, 10)
+        for partition, offset in ((FIRST, 3), (SECOND, 4)):
+            self.cluster.commit("old", partition, offset)
+        tables.save(handed_over(self.cluster, "old", "new"), folder / "split.csv", replace=True)
+        monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(ReadOnly(self.cluster)))
 
-        @contextmanager
-        def open_writer(connection):
-            yield Clients(self.cluster, self.cluster)
-
-        monkeypatch.setattr(Connection, "open_reader", open_reader)
-        monkeypatch.setattr(Connection, "open_writer", open_writer)
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
+    def run(self, *arguments: str, code: int = 0) -> str:
         """Run a command and check its exit code; return its stdout, or its stderr if it failed."""
-        self.monkeypatch.setattr(sys, "argv", ["migrate-groups", *arguments])
-        with signals_kept(), pytest.raises(SystemExit) as ended:
-            main()
-        out, err = self._capfd.readouterr()
-        self.stderr = err
-        assert (ended.value.code or 0) == code, err
-        return out if code in (0, 10) else err
+        done = self(*arguments, code=code)
+        self.stderr = done.stderr
+        return done.stdout if code in (0, 10) else done.stderr
 
     def committed_offsets(self, group: str) -> list[int | None]:
         found = self.cluster.offsets(group)
@@ -88,19 +75,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(monkeypatch, capfd, tmp_path):
-    """A command line, and a group ``old`` with committed offsets 3 and 4 in two partitions of ten records each.
-
-    The file split.csv hands these offsets over to the group ``new``.
-    """
-    made = Shell(monkeypatch, capfd, tmp_path)
-    made.cluster.create_topic("t", 2)
-    for partition, offset in ((FIRST, 3), (SECOND, 4)):
-        made.cluster.produce("t", partition.partition, 10)
-        made.cluster.commit("old", partition, offset)
-    taken = take_snapshot(made.cluster, ["old"], FakeClock())
-    tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), tmp_path / "split.csv")
-    return made
+def shell(monkeypatch, tmp_path):
+    return Shell(tmp_path, monkeypatch)
 
 
 def test_a_dry_run_gets_a_reader_without_write_methods(shell):
@@ -108,8 +84,8 @@ def test_a_dry_run_gets_a_reader_without_write_methods(shell):
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
     shell.monkeypatch.setattr(Connection, "open_writer", None)
-    shell(*SAVE)
-    shell("apply", "plan.json", "--dry-run")
+    shell.run(*SAVE)
+    shell.run("apply", "plan.json", "--dry-run")
     assert shell.committed_offsets("new") == [None, None]
 
 
@@ -118,9 +94,9 @@ def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
 
     They contain schema, version, hashes and rows of the plan.
     """
-    shown = shell(*SAVE, "--format", "json")
+    shown = shell.run(*SAVE, "--format", "json")
     saved = (shell.folder / "plan.json").read_text()
-    assert shown == saved == shell(*DRY, "--format", "json")
+    assert shown == saved == shell.run(*DRY, "--format", "json")
     document = json.loads(saved)
     assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 4)
     assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
@@ -134,22 +110,22 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
 
     A re-run changes nothing.
     """
-    shell(*SAVE, "--on-existing", "forward")
-    assert "2 partitions: 2 confirmed" in shell(*APPLY)
+    shell.run(*SAVE, "--on-existing", "forward")
+    assert "2 partitions: 2 confirmed" in shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
     (execution,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
     plan = plan_json.load(shell.folder / "plan.json").plan
     assert (execution.options, execution.content, execution.intent) == (plan.options, plan.content, plan.intent)
     assert execution.options.on_existing == "forward"
-    shell(*APPLY)
+    shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
 
 
 def test_a_partly_written_plan_is_not_stale(shell):
     """If the target group already has one of the planned offsets, ``apply`` writes only the rest of the plan."""
-    shell(*SAVE)
+    shell.run(*SAVE)
     shell.cluster.commit("new", FIRST, 3)
-    shell(*APPLY)
+    shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
     (execution,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
     assert [entry.outcome for entry in execution.changes] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
@@ -179,30 +155,30 @@ def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, d
 
     The error names each changed partition.
     """
-    shell(*SAVE)
+    shell.run(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")
     for command in (("apply", "plan.json", "--dry-run"), APPLY):
-        assert drifted in shell(*command, code=3)
+        assert drifted in shell.run(*command, code=3)
     assert shell.committed_offsets("new") == before
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
     """If a topic was recreated after the plan was made, ``apply`` is refused; the error shows the log end offset."""
-    shell(*SAVE)
+    shell.run(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
-    error = shell(*APPLY, code=3)
+    error = shell.run(*APPLY, code=3)
     assert "3 is beyond the log end offset 0" in error
     assert "the partition was deleted or has no leader" in error
 
 
 def test_an_added_partition_makes_a_plan_stale(shell):
     """If a topic got a partition after the plan was made, ``apply`` is refused: its offset was not reviewed."""
-    shell(*SAVE, "--uncommitted", "earliest")
+    shell.run(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
-    assert "new t-2 (not in the plan)" in shell(*APPLY, code=3)
+    assert "new t-2 (not in the plan)" in shell.run(*APPLY, code=3)
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
@@ -217,39 +193,39 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
         shell.folder / "split.csv",
         replace=True,
     )
-    shell(*SAVE, "--uncommitted", "earliest")
+    shell.run(*SAVE, "--uncommitted", "earliest")
     shell.cluster.produce("u", 0, 5)
     shell.cluster.delete_records("u", 0, 2)
-    assert "new u-0 (offset to write: 0 → 2, 0 is below" in shell(*APPLY, code=3)
+    assert "new u-0 (offset to write: 0 → 2, 0 is below" in shell.run(*APPLY, code=3)
     shell.cluster.delete_topic("u")
-    assert "new u-0 (no offset would be written now, the partition was deleted" in shell(*APPLY, code=3)
+    assert "new u-0 (no offset would be written now, the partition was deleted" in shell.run(*APPLY, code=3)
 
 
 def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
     """If a source commit expires after the review, a plan made with ``--vanished restore`` is still written in full."""
-    shell(*SAVE, "--vanished", "restore")
+    shell.run(*SAVE, "--vanished", "restore")
     shell.cluster.delete("old", [FIRST])
-    shell(*APPLY)
+    shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
 
 
 def test_a_plan_of_another_cluster_is_refused(shell):
     """If a plan was made on another cluster, ``apply`` is refused with exit code 3."""
-    shell(*SAVE)
+    shell.run(*SAVE)
     shell.cluster = InMemoryCluster("elsewhere")
     assert (
         "the plan is for cluster in-memory, this is elsewhere: check --bootstrap-server; nothing was written"
-        in shell(*APPLY, code=3)
+        in shell.run(*APPLY, code=3)
     )
 
 
 def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
     """While the source group has members, ``apply`` of its plan is refused. After the stop, the plan is written."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
-    assert "pending" in shell(*SAVE)
-    assert "stopped: " in shell(*APPLY, code=3)
+    assert "pending" in shell.run(*SAVE)
+    assert "stopped: " in shell.run(*APPLY, code=3)
     shell.cluster.leave("old", "m")
-    shell(*APPLY)
+    shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
 
 
@@ -271,9 +247,9 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
 
     The same value is allowed.
     """
-    shell(*SAVE)
-    assert complaint in shell(*APPLY, *options, code=2)
-    shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
+    shell.run(*SAVE)
+    assert complaint in shell.run(*APPLY, *options, code=2)
+    shell.run("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
     assert shell.committed_offsets("new") == [None, None]
 
 
@@ -282,10 +258,10 @@ def test_options_that_do_not_change_what_is_written_may_differ_from_the_plan(she
 
     If settle is shorter than reviewed, a line on stderr says so.
     """
-    shell("apply", "split.csv", "--dry-run", "--settle", "5s", "--guard", "30s", "--plan-out", "plan.json")
-    shell("apply", "plan.json", "--dry-run", "--settle", "6s")
+    shell.run("apply", "split.csv", "--dry-run", "--settle", "5s", "--guard", "30s", "--plan-out", "plan.json")
+    shell.run("apply", "plan.json", "--dry-run", "--settle", "6s")
     assert "was reviewed with" not in shell.stderr
-    shell(*APPLY, *NOW, "--second-client", "none")
+    shell.run(*APPLY, *NOW, "--second-client", "none")
     assert (
         "settle is 0s, and plan.json was reviewed with 5s: an old consumer that commits less often than that is not "
         "seen before the write\n" in shell.stderr
@@ -299,7 +275,7 @@ def test_options_that_do_not_change_what_is_written_may_differ_from_the_plan(she
 def test_a_receipt_to_stdout_is_refused(shell):
     """``apply --receipt -`` is refused, even in a dry run, because no run can be resumed from a receipt on stdout."""
     for command in (DRY, ("apply", "split.csv", *NOW, "--yes")):
-        assert "--receipt -: the same command goes on" in shell(*command, "--receipt", "-", code=2)
+        assert "--receipt -: the same command goes on" in shell.run(*command, "--receipt", "-", code=2)
     assert not (shell.folder / "-").exists()
     assert shell.committed_offsets("new") == [None, None]
 
@@ -309,29 +285,29 @@ def test_apply_refuses_uncommitted_latest(shell):
 
     If a plan has this option, the error says to pass it to ``migrate``.
     """
-    assert "--uncommitted latest is for migrate only" in shell(*DRY, "--uncommitted", "latest", code=2)
-    shell(*SAVE)
+    assert "--uncommitted latest is for migrate only" in shell.run(*DRY, "--uncommitted", "latest", code=2)
+    shell.run(*SAVE)
     saved = plan_json.load(shell.folder / "plan.json")
     plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="latest"))
     (shell.folder / "plan.json").write_bytes(plan_json.to_bytes(plan, saved.rows.rows()))
-    assert "which only migrate can do: pass the plan to migrate --approved" in shell(*APPLY, code=2)
+    assert "which only migrate can do: pass the plan to migrate --approved" in shell.run(*APPLY, code=2)
 
 
 def test_an_edited_plan_and_other_json_are_exit_2(shell):
     """``apply`` refuses an edited plan, and JSON that is not a plan, with exit code 2."""
-    shell(*SAVE)
+    shell.run(*SAVE)
     path = shell.folder / "plan.json"
     path.write_text(path.read_text().replace('"offset":3', '"offset":9'))
-    assert "plan.json was edited after it was written" in shell(*APPLY, code=2)
+    assert "plan.json was edited after it was written" in shell.run(*APPLY, code=2)
     (shell.folder / "other.json").write_text("{}")
-    assert "other.json is not a valid plan" in shell("apply", "other.json", "--yes", code=2)
+    assert "other.json is not a valid plan" in shell.run("apply", "other.json", "--yes", code=2)
 
 
 def test_a_plan_without_the_extension_json_is_refused(shell):
     """If a plan's file name does not end in .json, ``apply`` is refused, and the error says how to pass a plan."""
-    shell(*SAVE)
+    shell.run(*SAVE)
     (shell.folder / "plan.json").rename(shell.folder / "plan.txt")
-    assert shell("apply", "plan.txt", "--yes", code=2) == (
+    assert shell.run("apply", "plan.txt", "--yes", code=2) == (
         "error: plan.txt is a plan, not a snapshot: pass it to apply as a .json file or on stdin (-), or to migrate "
         "--approved\n"
     )
@@ -342,45 +318,42 @@ def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
 
     It is 3 if a check refuses the write, and 2 without ``--dry-run``.
     """
-    shell(*DRY)
-    shell(*DRY, "--detailed-exitcode", code=10)
+    shell.run(*DRY)
+    shell.run(*DRY, "--detailed-exitcode", code=10)
     shell.cluster.commit("new", FIRST, 9)
-    assert "existing offsets" in shell(*DRY, "--detailed-exitcode", code=3)
+    assert "existing offsets" in shell.run(*DRY, "--detailed-exitcode", code=3)
     shell.cluster.commit("new", FIRST, 3)
     shell.cluster.commit("new", SECOND, 4)
-    shell(*DRY, "--detailed-exitcode")
-    assert "goes with --dry-run" in shell("apply", "split.csv", "--yes", "--detailed-exitcode", code=2)
+    shell.run(*DRY, "--detailed-exitcode")
+    assert "goes with --dry-run" in shell.run("apply", "split.csv", "--yes", "--detailed-exitcode", code=2)
 
 
-def test_a_refused_plan_is_shown_and_saved(shell, capfd):
+def test_a_refused_plan_is_shown_and_saved(shell):
     """If a check refuses the write, a dry run still shows the plan as Markdown, saves it, and ends with exit code 3."""
     shell.cluster.commit("new", FIRST, 9)
-    shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
-    with signals_kept(), pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 3
-    assert "**refuse** existing offsets: 1 partition with another committed offset" in capfd.readouterr().out
+    shown = shell(*SAVE, "--format", "markdown", code=3).stdout
+    assert "**refuse** existing offsets: 1 partition with another committed offset" in shown
     assert plan_json.load(shell.folder / "plan.json").plan.verdict == "refuse"
 
 
 def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
     """``--plan-out`` is refused for a name without .json and for an existing file; ``--force`` replaces the file."""
-    assert "expected a .json file" in shell(*DRY, "--plan-out", "plan.txt", code=2)
-    shell(*SAVE)
-    assert "plan.json exists already" in shell(*SAVE, code=2)
-    shell(*SAVE, "--force")
+    assert "expected a .json file" in shell.run(*DRY, "--plan-out", "plan.txt", code=2)
+    shell.run(*SAVE)
+    assert "plan.json exists already" in shell.run(*SAVE, code=2)
+    shell.run(*SAVE, "--force")
 
 
 @pytest.mark.parametrize("receipt", [("--receipt", "./plan.json"), ()])
 def test_a_plan_and_a_receipt_in_one_file_are_refused(shell, receipt):
     """If ``--plan-out`` names the file of the receipt, ``apply`` is refused, because one would replace the other."""
     name = "plan.json" if receipt else "split.csv.receipt.json"
-    error = shell("apply", "split.csv", "--yes", *NOW, "--plan-out", name, *receipt, code=2)
+    error = shell.run("apply", "split.csv", "--yes", *NOW, "--plan-out", name, *receipt, code=2)
     assert error == f"error: --plan-out {name} is also the file of the receipt: name another file\n"
     assert not (shell.folder / name).exists()
 
 
 def test_a_write_with_plan_out_saves_its_plan(shell):
     """``apply --plan-out`` without ``--dry-run`` saves the plan that was shown before the write."""
-    shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
+    shell.run("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
     assert [change.action for change in plan_json.load(shell.folder / "plan.json").plan.changes] == ["create"] * 2

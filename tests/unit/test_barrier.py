@@ -15,11 +15,6 @@ DELETE = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", 
 PROBE = probe_group(log_partition("old", OFFSETS_PARTITIONS), OFFSETS_PARTITIONS)
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def probes(cli: Connected) -> list[str]:
     return [each.group for each in cli.cluster.list_groups() if each.group.startswith(f"{OWN_GROUPS}barrier.")]
 

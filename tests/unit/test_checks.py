@@ -32,6 +32,7 @@ from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
+from tests.support.stopped import FIRST, SECOND, stopped
 
 FACTS = {
     Scope.HAND_OVER: HandOverFacts,
@@ -52,12 +53,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset(
 @pytest.fixture
 def cluster() -> InMemoryCluster:
     """A cluster where group ``old`` has committed offset 4 in both partitions of ``t``, which have ten records each."""
-    made = InMemoryCluster()
-    made.create_topic("t", 2)
-    for partition in (0, 1):
-        made.produce("t", partition, 10)
-        made.commit("old", TopicPartition("t", partition), 4)
-    return made
+    return stopped({FIRST: 4, SECOND: 4})
 
 
 def handed_over(partition: int, offset: int | None = 4, *, group: str = "new") -> Row:

@@ -16,10 +16,8 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.go_back import go_back
-from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -29,9 +27,10 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
+from tests.support.stopped import carry_out
 from tests.support.turns import Turns
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -67,9 +66,8 @@ class Shared(InMemoryCluster):
         self.produce("t", 1, 10)
         self.commit("old", P0, 5)
         self.commit("old", P1, 6)
-        named = name_groups(take_snapshot(self, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-        plan = make_plan(self, named, OPTIONS)
-        self.receipt = Receipt((write(self, self, Execution.of(plan, FakeClock().now()), lambda _: None),))
+        plan = make_plan(self, handed_over(self, "old", "new"), OPTIONS)
+        self.receipt = Receipt((carry_out(self, plan),))
 
     def __getattribute__(self, name: str) -> Any:
         if name in REQUESTS:

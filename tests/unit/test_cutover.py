@@ -33,7 +33,6 @@ from tests.support.cut_overs import (
     FRESH,
     INV,
     LEAVE,
-    carry_out,
     cluster,
     committed_offset,
     fully_committed,
@@ -43,6 +42,7 @@ from tests.support.cut_overs import (
 )
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import cut_over, prepare
+from tests.support.stopped import carry_out
 
 
 def test_the_plan_of_a_migration_equals_snapshot_and_split():

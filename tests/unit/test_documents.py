@@ -44,11 +44,6 @@ HOSTILE = 'g "\n\x1b[31m\u202e\x9b'
 WAYS_BACK = ("rollback", "hand-back", "delete-offsets")
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def shown(cli: Connected, *arguments: object, code: int = 0, stdin: str = "") -> dict[str, Any]:
     """Run a command with ``--format json``, and return the document that it prints."""
     return parsed(cli(*arguments, *JSON, code=code, stdin=stdin).stdout)

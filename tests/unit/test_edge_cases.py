@@ -12,22 +12,20 @@ from migrate_groups.api.snapshot import Snapshot
 from migrate_groups.errors import ClusterUnavailable, InvalidInput
 from migrate_groups.files.runs import receipt_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.sandbox import supervisor
 from migrate_groups.sandbox.kept import Ended, ServerStarted, keep
-from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.times import rfc_3339
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.stopped import hand_over, stopped
 
 PARTITION = TopicPartition("t", 0)
 NOW = FakeClock().now()
@@ -47,17 +45,9 @@ class Unreadable(InMemoryCluster):
 @pytest.fixture
 def cluster() -> Unreadable:
     """Return a cluster where group ``old`` has committed offset 4 in a partition with 10 records."""
-    made = Unreadable()
-    made.create_topic("t", 1)
-    made.produce(PARTITION.topic, PARTITION.partition, 10)
-    made.commit("old", PARTITION, 4)
+    made = stopped({PARTITION: 4}, kind=Unreadable)
+    assert isinstance(made, Unreadable)
     return made
-
-
-def handed_over(made: InMemoryCluster) -> Receipt:
-    taken = take_snapshot(made, ["old"], FakeClock())
-    plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
-    return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
 
 
 def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
@@ -65,7 +55,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
 
     The same rollback succeeds later.
     """
-    receipt = handed_over(cluster)
+    receipt = Receipt((hand_over(cluster),))
     undo = replace(Execution.of(plan_rollback(cluster, receipt), NOW), number=2, verb=Verb.ROLLBACK)
 
     def record(_: Execution) -> None:
@@ -91,24 +81,23 @@ def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
 
     Only the state ``undone`` becomes ``new`` (docs/runs.md).
     """
-    first = handed_over(cluster)
-    (hand_over,) = first.executions
+    handed_over = hand_over(cluster)
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
-    (entry,) = hand_over.changes
+    (entry,) = handed_over.changes
     if verb is Verb.HAND_BACK:
         change = structs.replace(entry, group="old", source_group="new", wanted=entry.after)
     else:
         change = structs.replace(entry, before=entry.after, after=None, source_group=None)
-    back = replace(hand_over, number=2, verb=verb, changes=(change,))
-    again = replace(hand_over, number=3, changes=(entry.refused("UNKNOWN_MEMBER_ID"),))
-    earlier = (replace(again, number=1),) if state is State.NEW else (hand_over, back)
+    back = replace(handed_over, number=2, verb=verb, changes=(change,))
+    again = replace(handed_over, number=3, changes=(entry.refused("UNKNOWN_MEMBER_ID"),))
+    earlier = (replace(again, number=1),) if state is State.NEW else (handed_over, back)
     for executions, expected in ((earlier, state), ((*earlier, again), then)):
         assert [partition.state for partition in Receipt(executions).partition_states.values()] == [expected]
 
 
 def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):
     """If saving the receipt fails and the next save succeeds, no failure is reported any more."""
-    (execution,) = handed_over(cluster).executions
+    execution = hand_over(cluster)
     file = ReceiptFile(tmp_path / "receipt.json")
     file.record(replace(execution, changes=()))
 

@@ -9,19 +9,17 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.make_plan import make_plan
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.show import plan_result as views
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import plan_of
+from tests.support.stopped import stopped
 
 PARTITION = TopicPartition("t", 0)
 
@@ -29,17 +27,12 @@ PARTITION = TopicPartition("t", 0)
 @pytest.fixture
 def cluster() -> InMemoryCluster:
     """A cluster where group ``old`` has committed offset 4 in a partition of ten records."""
-    made = InMemoryCluster()
-    made.create_topic("t", 1)
-    made.produce("t", 0, 10)
-    made.commit("old", PARTITION, 4)
-    return made
+    return stopped({PARTITION: 4})
 
 
 def written(cluster: InMemoryCluster, states: list[Execution] | None = None, second=None, **options) -> Execution:
     """Return the record of a hand-over from ``old`` to ``new``."""
-    rows = name_groups(take_snapshot(cluster, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(cluster, rows, WriteOptions(**options))
+    plan = plan_of(cluster, "old", "new", **options)
     return write(cluster, second, Execution.of(plan, FakeClock().now()), (states if states is not None else []).append)
 
 

@@ -40,11 +40,6 @@ def last_line(cli: Connected, *command: str) -> str:
     return cli(*command, code=130).stderr.splitlines(keepends=True)[-1]
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 @pytest.mark.parametrize(
     ("module", "name", "said", "offset"),
     [

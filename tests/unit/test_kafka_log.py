@@ -114,16 +114,20 @@ def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
     assert cluster.asked == ["start"]
 
 
-def test_a_log_end_from_before_an_election_does_not_count():
+@pytest.mark.parametrize("read_meanwhile", ["log end", "last stable offset"])
+def test_a_log_end_from_before_an_election_does_not_count(read_meanwhile):
     """A log end that was read before a leader election is requested again.
 
-    This holds even if the new leader's log end has been read in the meantime.
+    This holds even if the new leader's log end or last stable offset has been read in the meantime.
     """
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
     cluster.learn()
-    cluster.bounds()
+    if read_meanwhile == "log end":
+        cluster.bounds()
+    else:
+        assert cluster.logs.last_stable_offsets([PARTITION]) == {PARTITION: 10}
     assert cluster.bounds(ends=20) == LogRange(start=0, end=10)
 
 
@@ -142,16 +146,3 @@ def test_unknown_leader_epoch_is_retried():
     cluster.epoch, cluster.end = 0, 10
     assert cluster.bounds() == LogRange(start=0, end=10)
     assert "UNKNOWN_LEADER_EPOCH" in cluster.asked
-
-
-def test_a_last_stable_offset_does_not_confirm_an_earlier_log_end():
-    """A log end that was read before a leader election is requested again.
-
-    This holds even if the new leader's last stable offset has been read in the meantime.
-    """
-    cluster = Cluster()
-    cluster.bounds()
-    cluster.epoch, cluster.end = 1, 10
-    cluster.learn()
-    assert cluster.logs.last_stable_offsets([PARTITION]) == {PARTITION: 10}
-    assert cluster.bounds(ends=20) == LogRange(start=0, end=10)

@@ -16,11 +16,6 @@ from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 MEMBER = Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t"))
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def last(cli: Connected, *command: str, code: int = 0) -> str:
     """Run a command, and return the last line of its stderr."""
     return cli(*command, code=code).stderr.splitlines()[-1]
@@ -42,13 +37,6 @@ def last(cli: Connected, *command: str, code: int = 0) -> str:
 def test_a_command_that_writes_nothing_says_the_next_one(cli, command, said):
     """The last line of ``verify``, and of a dry run of ``migrate`` or ``apply``, is the next command to run."""
     assert last(cli, *command) == f"next: {said}"
-
-
-@pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
-def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
-    """A dry run of rollback, hand-back or delete-offsets ends with the advice to run it without ``--dry-run``."""
-    cli(*APPLY)
-    assert last(cli, command, "receipt.json", "--dry-run") == "next: the same command without --dry-run"
 
 
 @pytest.mark.parametrize(
@@ -123,27 +111,6 @@ def test_apply_to_a_group_that_the_file_does_not_name_says_no_reconcile(cli):
     cli("snapshot", "old", "-o", "old.csv")
     said = cli("apply", "old.csv", "--to-group", "x", *APPLY[2:]).stderr
     assert "next: migrate-groups snapshot x -o after.parquet\n" in said
-
-
-def test_exit_10_is_said(cli):
-    """If a dry run with ``--detailed-exitcode`` finds offsets to write, the exit code is 10.
-
-    The last line says what this means.
-    """
-    assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (
-        "exit 10: there are offsets to write"
-    )
-
-
-def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
-    """If the source group has not stopped when ``--wait`` ends, the last line says that nothing was written.
-
-    It adds that the old applications may go on or start again.
-    """
-    cli.cluster.join("old", MEMBER)
-    assert last(cli, *MIGRATE, "--wait", "0s", code=3) == (
-        "exit 3: nothing was written to the cluster; the old applications may go on, or start again"
-    )
 
 
 def test_what_the_error_says_is_not_said_again(cli, monkeypatch):

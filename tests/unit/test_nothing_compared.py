@@ -11,7 +11,7 @@ from msgspec import structs
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import GroupDescription, Member
-from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.live_source import LiveSource
@@ -24,19 +24,13 @@ from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
-
-FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+from tests.support.stopped import FIRST, SECOND, stopped
 
 
 @pytest.fixture
 def cluster() -> InMemoryCluster:
     """A cluster where group ``old`` has committed offset 4 in both partitions of ``t``, which have ten records each."""
-    made = InMemoryCluster()
-    made.create_topic("t", 2)
-    for partition in (FIRST, SECOND):
-        made.produce(partition.topic, partition.partition, 10)
-        made.commit("old", partition, 4)
-    return made
+    return stopped({FIRST: 4, SECOND: 4})
 
 
 def handed_over(partition: int, offset: int | None = 4, **changes) -> Row:

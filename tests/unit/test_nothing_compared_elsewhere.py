@@ -19,12 +19,6 @@ OFFSETS = Resource(ResourceType.TOPIC, "__consumer_offsets")
 MAY_BE_HIDDEN = "User:ANONYMOUS may not describe every topic, and hidden ones match no pattern"
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    """The command line on an in-memory cluster, where ``old`` has committed offset 5 in a log of 10 records."""
-    return Connected(tmp_path, monkeypatch)
-
-
 def of_rollback(cli: Connected) -> dict[str, str]:
     """Return the verdict of each check of a rollback."""
     receipt = receipt_json.load(cli.folder / RUN / "receipt.json")
@@ -57,12 +51,6 @@ def test_a_rollback_does_not_know_permissions_that_brokers_do_not_report(cli, mo
     cli(*MIGRATE)
     monkeypatch.setattr(cli.cluster, "permissions", dict.fromkeys)
     assert of_rollback(cli)["permission"] == "not known"
-
-
-def test_a_deletion_without_a_receipt_compares_no_cluster(cli):
-    """The first `delete-offsets --group` has no receipt to compare with the cluster: `not applicable`."""
-    done = cli("delete-offsets", "--group", "old", "--topic", "t", "--dry-run")
-    assert "not applicable  cluster" in done.stdout
 
 
 def test_checks_of_a_mirror_without_copies_do_not_apply(tmp_path):

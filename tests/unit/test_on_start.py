@@ -20,11 +20,6 @@ from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.processes import gone
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def program(folder: Path, *lines: str) -> str:
     """Make an executable script that adds a line to the file ``runs``, then runs ``lines``. Return its quoted path."""
     path = folder / "start it"

@@ -7,16 +7,11 @@ import pytest
 from migrate_groups.cli.commands import ways_back
 from migrate_groups.errors import ClusterUnavailable
 from tests.support.clock import FakeClock
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.connected import APPLY, MIGRATE, PARTITION
 from tests.support.in_memory import InMemoryCluster
 
 RUN = "split.toml.run"
 VERDICTS = ("not applicable", "pass", "warn", "not known", "pending", "refuse")
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
 
 
 def other_cluster(**offsets: int) -> InMemoryCluster:

@@ -17,16 +17,11 @@ from migrate_groups.cli.streams import Outlet, open_streams
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.guard import guard
 from tests.support.cli import Cli
-from tests.support.connected import APPLY, MIGRATE, Connected
+from tests.support.connected import APPLY, MIGRATE
 
 FULL = "stdout could not be written: No space left on device\n"
 DRY = ("apply", "split.csv", "--dry-run", "--settle", "0s")
 FILES = {"spec.toml", "plan.json", "offsets.csv", "receipt.json", "before.parquet", "split.parquet", "after.parquet"}
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
 
 
 def outlet(number: int) -> TextIOWrapper:

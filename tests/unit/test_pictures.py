@@ -41,8 +41,9 @@ def test_a_picture_can_be_read(picture):
         check_png(picture.read_bytes())
 
 
-def test_an_escape_sequence_in_two_reads_of_the_terminal_becomes_a_colour():
+def test_an_escape_sequence_in_two_reads_of_the_terminal_becomes_a_colour(monkeypatch):
     """If a read of the terminal ends within an escape sequence, the picture is XML, and its text has the colour."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     svg = runpy.run_path(str(ROOT / "scripts" / "pictures.py"))["svg"]
     for cut in range(1, 5):
         red = "\x1b[31m"

@@ -17,11 +17,6 @@ STAY = '[stay]\ntopics = ["audit.log"]\n'
 SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n'
 
 
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
-
-
 def join(cluster: InMemoryCluster, name: str, *topics: str, client_id: str | None = None) -> None:
     client_id = name if client_id is None else client_id
     member = Member(member_id=name, client_id=client_id, host="/h", subscription=frozenset(topics))

@@ -8,24 +8,11 @@ import pytest
 
 from migrate_groups.migration.make_plan import still_to_settle
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
-from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON, row
-
-
-def cluster() -> InMemoryCluster:
-    """Return an in-memory cluster whose group ``big`` has committed offset 5 in topic ``t``.
-
-    The topic has one partition with ten records.
-    """
-    made = InMemoryCluster()
-    made.create_topic("t", 1)
-    made.produce("t", 0, 10)
-    made.commit("big", TopicPartition("t", 0), 5)
-    return made
+from tests.support.stopped import FIRST, stopped
 
 
 @pytest.mark.parametrize(
@@ -43,7 +30,7 @@ def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
 
     If the time of the snapshot is in the future, the command waits for the full ``--settle``.
     """
-    made, clock = cluster(), FakeClock()
+    made, clock = stopped({FIRST: 5}, "big"), FakeClock()
     clock.slept = (taken_at - NOON).total_seconds()
     taken = take_snapshot(made, ["big"], clock)
     clock.slept = 0.0

@@ -17,18 +17,13 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import State, Step, Verb, step
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected, right_after
 from tests.support.rows import row
 
 RUN = "split.toml.run"
 OTHER = TopicPartition("kept", 0)
 IN_PLACE = "nothing was written: every offset was in place already; if another run wrote them, its receipt can undo it"
 OF_ANOTHER = "if another run wrote the offsets, roll back with its receipt"
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch) -> Connected:
-    return Connected(tmp_path, monkeypatch)
 
 
 def member(name: str, *topics: str) -> Member:
@@ -116,14 +111,7 @@ def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
     """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
-    alter = cli.cluster.alter
-
-    def alter_and_start(group, offsets):
-        answers = alter(group, offsets)
-        cli.cluster.commit("new", PARTITION, 8)
-        return answers
-
-    monkeypatch.setattr(cli.cluster, "alter", alter_and_start)
+    right_after(monkeypatch, cli.cluster, "alter", lambda: cli.cluster.commit("new", PARTITION, 8))
     assert "1 partition not confirmed" in cli.fails(*MIGRATE, code=4)
     assert "started since: group new; nothing was written" in cli(*MIGRATE).stderr
     assert cli.offset("new") == 8
@@ -160,15 +148,8 @@ def test_rerun_after_a_partial_rollback(cli, monkeypatch):
     second = '[[target]]\ngroup = "second"\ntopics = ["u"]\n'
     (cli.folder / "split.toml").write_text(spec.replace("[options]", f'{second}[options]\non_existing = "overwrite"'))
     cli(*MIGRATE)
-    alter = cli.cluster.alter
-
-    def alter_and_commit(group, offsets):
-        answers = alter(group, offsets)
-        cli.cluster.commit("second", other, 3)
-        return answers
-
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "alter", alter_and_commit)
+        right_after(patched, cli.cluster, "alter", lambda: cli.cluster.commit("second", other, 3))
         cli.fails("rollback", RUN, "--yes", code=4)
     assert cli.offset("new") == 7
     assert "second u-0: the committed offset is no longer the one that" in cli.fails(*MIGRATE, code=2)
@@ -216,14 +197,7 @@ def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, mon
     """If a consumer of the new group commits during `rollback`, its offset is not deleted, and the exit code is 4."""
     cli(*MIGRATE)
     cli.cluster.delete("old", [PARTITION])
-    alter = cli.cluster.alter
-
-    def alter_and_commit(group, offsets):
-        answers = alter(group, offsets)
-        cli.cluster.commit("new", PARTITION, 8)
-        return answers
-
-    monkeypatch.setattr(cli.cluster, "alter", alter_and_commit)
+    right_after(monkeypatch, cli.cluster, "alter", lambda: cli.cluster.commit("new", PARTITION, 8))
     done = cli("rollback", RUN, "--yes", code=4)
     assert "committed 8 during the rollback: stop the group's consumers" in done.stdout
     assert (cli.offset("new"), cli.offset("old")) == (8, 5)

@@ -15,37 +15,27 @@ def prints(text: str) -> list[bytes]:
     return [letter.encode() for letter in text]
 
 
-def test_a_copy_without_a_restart_is_explained_by_its_order():
-    """If the mirror has not restarted, `walk` distinguishes identical records by their order."""
-    found = walk(prints("abaab"), 3, prints("abaab"), older=False)
-    assert found is not None
-    assert (list(found.indices), found.restarts, found.lowest, found.highest) == ([0, 1, 2, 3, 4], 0, 3, 3)
+@pytest.mark.parametrize(
+    ("source", "cut", "copy", "older", "indices", "restarts", "offsets"),
+    [
+        ("abaab", 3, "abaab", False, [0, 1, 2, 3, 4], 0, (3, 3)),
+        ("abcd", 3, "abcdbcd", False, [0, 1, 2, 3, 1, 2, 3], 1, (6, 6)),
+        # One of two identical records was copied again.
+        ("axxb", 2, "axxxb", False, [0, 1, 2, 2, 3], 1, (2, 3)),
+        # The copy has records from before the part of the source log that was read.
+        ("cd", 1, "abcdbcd", True, [OLDER, OLDER, 0, 1, OLDER, 0, 1], 1, (6, 6)),
+    ],
+    ids=["no restart", "restart", "identical records", "older records"],
+)
+def test_each_record_of_a_copy_is_found_in_the_source(source, cut, copy, older, indices, restarts, offsets):
+    """`walk` returns each copy's source record, how often the mirror restarted, and the lowest and highest offset.
 
-
-def test_a_restart_begins_again_earlier():
-    """If a mirror has restarted and copied records again, `walk` returns the position of the last copy."""
-    found = walk(prints("abcd"), 3, prints("abcdbcd"), older=False)
-    assert found is not None
-    assert list(found.indices) == [0, 1, 2, 3, 1, 2, 3]
-    assert (found.restarts, found.lowest, found.highest) == (1, 6, 6)
-
-
-def test_identical_records_around_the_cut_are_ambiguous_after_a_restart():
-    """If a mirror copied one of two identical records again, `walk` returns the lowest and highest possible offset."""
-    found = walk(prints("axxb"), 2, prints("axxxb"), older=False)
-    assert found is not None
-    assert (found.restarts, found.lowest, found.highest) == (1, 2, 3)
-
-
-def test_records_from_before_the_first_one_are_older():
-    """`walk` marks a copied record as ``OLDER`` if it precedes the part of the source log that was read.
-
-    It does so after a restart of the mirror, too.
+    Without a restart it tells identical records apart by their order. Records from before the source log's part are
+    ``OLDER``.
     """
-    found = walk(prints("cd"), 1, prints("abcdbcd"), older=True)
+    found = walk(prints(source), cut, prints(copy), older=older)
     assert found is not None
-    assert list(found.indices) == [OLDER, OLDER, 0, 1, OLDER, 0, 1]
-    assert (found.lowest, found.highest) == (6, 6)
+    assert (list(found.indices), found.restarts, (found.lowest, found.highest)) == (indices, restarts, offsets)
 
 
 @pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])

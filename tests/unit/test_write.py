@@ -12,7 +12,6 @@ from msgspec import structs
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.make_plan import make_plan, plan_at_the_write
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -22,10 +21,10 @@ from migrate_groups.planning.change import Change, Outcome
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -40,13 +39,8 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     return made
 
 
-def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> SnapshotTable:
-    taken = take_snapshot(made, ["old"], clock or FakeClock())
-    return name_groups(taken, ["new"], fan_out=False, restore=False)
-
-
 def run(made, second_client=None, options: WriteOptions | None = None):
-    plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
+    plan = make_plan(made, handed_over(made, "old", "new"), options or WriteOptions())
     states: list[Execution] = []
     receipt = write(made, second_client or made, Execution.of(plan, FakeClock().now()), states.append)
     return receipt, states
@@ -102,7 +96,7 @@ def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(made: InMemoryCluster, states: list[Execution]) -> None:
-    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
     write(made, made, Execution.of(plan, FakeClock().now()), states.append)
 
 
@@ -270,7 +264,7 @@ def test_a_write_without_the_second_clients_answer(mode, expected):
 def test_a_source_group_that_moved_after_the_plan_was_shown_is_refused():
     """If the source group commits after the plan was shown, the write is refused."""
     made = cluster()
-    named = snapshot_to_new(made)
+    named = handed_over(made, "old", "new")
     shown = make_plan(made, named, WriteOptions())
     plan_at_the_write(made, named, shown)
     made.commit("old", FIRST, 5)
@@ -284,7 +278,7 @@ def test_a_target_that_changed_after_it_was_shown_is_refused():
     The user has agreed only to the plan.
     """
     made = cluster()
-    named = snapshot_to_new(made)
+    named = handed_over(made, "old", "new")
     options = WriteOptions(on_existing="overwrite")
     shown = make_plan(made, named, options)
     made.commit("new", SECOND, 9)
@@ -298,7 +292,7 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
     It reports the group's member, and by how many records the offset moved.
     """
     made = cluster()
-    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
     receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
     assert guard(made, receipt, 30, quiet := FakeClock()).moved == ()
     assert quiet.slept == 30
@@ -318,7 +312,7 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
 def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
     """If the source group has a member, the plan is "pending": a dry run passes, but a write is refused."""
     made = cluster()
-    named = snapshot_to_new(made)
+    named = handed_over(made, "old", "new")
     made.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"t"})))
     plan = make_plan(made, named, WriteOptions())
     assert plan.verdict is Verdict.PENDING
@@ -332,7 +326,7 @@ def test_leader_epoch_is_dropped_without_a_topic_id():
     The epoch may be from an earlier topic of the same name.
     """
     made = cluster()
-    named = snapshot_to_new(made)
+    named = handed_over(made, "old", "new")
     foreign = SnapshotTable.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
     for rows, epoch in ((named, 0), (foreign, None)):
         plan = make_plan(made, rows, WriteOptions())
@@ -345,10 +339,10 @@ def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
     Another write option changes the intent hash.
     """
     made = cluster()
-    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
     made.commit("old", FIRST, 5)
-    moved = make_plan(made, snapshot_to_new(made), WriteOptions())
-    other = make_plan(made, snapshot_to_new(made), WriteOptions(on_existing="forward"))
+    moved = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
+    other = make_plan(made, handed_over(made, "old", "new"), WriteOptions(on_existing="forward"))
     assert plan.intent == moved.intent != other.intent
     assert plan.content != moved.content
 
@@ -438,7 +432,7 @@ def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
     """After the write, a rebalance of the source group is reported, unless some of its topics were not handed over."""
     made = cluster(Rebalancing)
     made.join("old", Member(member_id="m", client_id="c", host="/h"))
-    receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+    receipt = Execution.of(make_plan(made, handed_over(made, "old", "new"), WriteOptions()), FakeClock().now())
     assert "PreparingRebalance" in look_at_watched(made, receipt).moved[0]
     made.create_topic("kept", 1)
     made.commit("old", TopicPartition("kept", 0), 0)
@@ -455,7 +449,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
         made = cluster(Rebalancing)
         assert isinstance(made, Rebalancing)
         made.join("old", Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST])))
-        receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+        receipt = Execution.of(make_plan(made, handed_over(made, "old", "new"), WriteOptions()), FakeClock().now())
         made.create_topic("kept", 1)
         made.commit("old", TopicPartition("kept", 0), 0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import PartlyApplied
+from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
@@ -119,6 +119,7 @@ def go_back(
         with after_barrier(clients.writer, barrier, events):
             plan = _plan(reader, verb, file, clock, clients.elsewhere)
             refuse_forbidden(plan.refusals(at_the_write=True))
+            _refuse_lost(shown, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
     if not any(partition.handed_over_by for partition in file.receipt.partition_states.values()):
         return execution  # no source group processes the records of these groups again
@@ -142,6 +143,24 @@ def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, else
     if verb is Verb.HAND_BACK:
         return plan_hand_back(reader, file.receipt, clock)
     return delete_source_offsets(reader, file.receipt, elsewhere)
+
+
+def _refuse_lost(shown: Plan, plan: Plan) -> None:
+    """Raise `Refused` if a source group has lost a higher committed offset than it would get, since ``shown``."""
+    before = {change.order: change.before for change in shown.changes}
+    lost = [
+        f"{change.group} {change.topic_partition} ({then.offset})"
+        for change in plan.changes
+        if change.before is None
+        and change.after is not None
+        and (then := before.get(change.order)) is not None
+        and then.offset > change.after.offset
+    ]
+    if lost:
+        raise Refused(
+            f"committed offset expired or deleted since the plan was shown: {some(lost)}; set it again with rewind and "
+            "apply, because the group had read further; nothing was written"
+        )
 
 
 def _wait_for_both(reader: GroupReader, shown: Plan, clock: Clock, events: Events, wait: float) -> None:

@@ -16,6 +16,7 @@ from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.campaign.tool import PATIENCE, Tool
 from tests.support.old_application import OldApplication
+from tests.support.specs import split_spec
 from tests.support.three_brokers import ThreeBrokers
 
 Offsets = dict[tuple[str, TopicPartition], int | None]
@@ -143,12 +144,8 @@ class Scenario:
     def _write_spec(self) -> None:
         settle, guard = self.chance.choice((0, 0, 300)), self.chance.choice((0, 0, 1))
         stay = [topic for topic in self.topics if topic not in self.targets.values()]
-        (self.tool.folder / "split.toml").write_text(
-            f'source = "{self.source}"\n'
-            + "".join(f'[[target]]\ngroup = "{group}"\ntopics = ["{topic}"]\n' for group, topic in self.targets.items())
-            + (f"[stay]\ntopics = {stay}\n" if stay else "")
-            + f'[options]\nsettle = "{settle}ms"\nguard = "{guard}s"\n'
-        )
+        spec = split_spec(self.source, self.targets, stay=stay, settle=f"{settle}ms", guard=f"{guard}s")
+        (self.tool.folder / "split.toml").write_text(spec)
 
     def start_application(self, topics: list[str]) -> None:
         """Start an application of the source group, and return once it has an assignment."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from tests.support.clock import FakeClock
@@ -21,7 +21,6 @@ from tests.support.cut_overs import (
     FRESH,
     INV,
     LEAVE,
-    carry_out,
     cluster,
     committed_offset,
     fully_committed,
@@ -30,6 +29,7 @@ from tests.support.cut_overs import (
     spec,
 )
 from tests.support.in_memory import InMemoryCluster
+from tests.support.stopped import carry_out
 
 
 class LosesWrites(InMemoryCluster):
@@ -73,17 +73,6 @@ def test_hand_back_without_target_offsets_is_refused():
         plan_hand_back(made, Receipt((receipt,)), FakeClock())
 
 
-def test_rollback_after_delete_offsets_is_refused():
-    """After delete-offsets, rollback is refused, and the error says to run hand-back instead."""
-    made = cluster()
-    first = migrate(made, spec(), LEAVE)
-    receipt = Receipt((first,))
-    plan = delete_source_offsets(made, receipt)
-    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda execution: None)
-    with pytest.raises(Refused, match="run hand-back to set them again"):
-        plan_rollback(made, receipt.with_execution(second))
-
-
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
 def test_rollback_restores_commits_that_the_source_group_lost(lost):
     """If the source group lost committed offsets after the hand-over, a rollback restores them, metadata included.
@@ -116,29 +105,17 @@ def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
     assert "big no longer has a committed offset for inv-0, and is Stable with 1 member" in refusal.reason
 
 
-def test_rollback_restores_the_target_only_after_the_source():
-    """If the source group's lost offset can't be restored, a rollback does not attempt to restore the target groups."""
+@pytest.mark.parametrize("before", [None, 9])
+def test_rollback_changes_no_target_offset_if_restoring_the_source_fails(before):
+    """If the source group's lost offset can't be restored, a rollback deletes or restores no offset of a target group.
+
+    It can be resumed.
+    """
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
-    made.commit("bill", INV, 9)
-    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
-    receipt = Receipt((migrate(made, spec(), options),))
-    made.delete("big", [INV])
-    plan = plan_rollback(made, receipt)
-    made.lost = True
-    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
-    assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
-        "big": "unknown",
-        "bill": "not attempted",
-        "shop": "not attempted",
-    }
-
-
-def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
-    """If the source group's lost offset can't be restored, a rollback deletes no target offset, and can be resumed."""
-    made = cluster(LosesWrites)
-    assert isinstance(made, LosesWrites)
-    receipt = Receipt((migrate(made, spec(), LEAVE),))
+    if before is not None:
+        made.commit("bill", INV, before)
+    receipt = Receipt((migrate(made, spec(), replace(LEAVE, on_existing="overwrite")),))
     made.delete("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
@@ -156,6 +133,7 @@ def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
     assert done.is_done(Verb.ROLLBACK)
     assert len(done.executions) == 2
     assert committed_offset(made, "big", INV) == 5
+    assert committed_offset(made, "bill", INV) == before
 
 
 def test_hand_back_includes_partitions_without_a_commit_at_the_migration():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import typer
@@ -16,17 +17,15 @@ from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.regroup import name_groups
+from tests.support import planning
 from tests.support.clock import FakeClock
-from tests.support.in_memory import InMemoryCluster
+from tests.support.stopped import hand_over, stopped
 
 HERE = Connection("x", timeout="1s")
 PARTITION = TopicPartition("t", 0)
@@ -38,15 +37,9 @@ def handed_over(tmp_path, monkeypatch):
 
     The commands are connected to this cluster.
     """
-    made = InMemoryCluster()
-    made.create_topic("t", 1)
-    made.produce("t", 0, 10)
-    made.commit("old", PARTITION, 5)
-    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0))
-    execution = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
+    made = stopped({PARTITION: 5})
     path = tmp_path / "receipt.json"
-    path.write_bytes(receipt_json.to_bytes(Receipt((execution,))))
+    path.write_bytes(receipt_json.to_bytes(Receipt((hand_over(made, settle=0.0, guard=0.0),))))
 
     @contextmanager
     def connected(*_):
@@ -91,9 +84,8 @@ def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(hand
 
 def migrate_again(made, path) -> None:
     """Hand ``old`` over a second time, with the same receipt."""
-    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     receipt = receipt_json.load(path)
-    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
+    plan = make_plan(made, planning.handed_over(made, "old", "new"), WriteOptions(settle=0.0, guard=0.0), receipt)
     execution = write(made, made, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
     path.write_bytes(receipt_json.to_bytes(receipt.with_execution(execution)))
 
@@ -139,23 +131,24 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     assert offset(made, "old") == 5
 
 
-def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """After a rollback, delete-offsets is refused, even if the target group has a committed offset."""
+@pytest.mark.parametrize(
+    "command",
+    [
+        partial(ways_back.delete_offsets, target=TargetCluster(), connection=HERE, yes=True),
+        partial(ways_back.hand_back, connection=HERE, wait="0s", yes=True),
+    ],
+    ids=["delete-offsets", "hand-back"],
+)
+def test_what_follows_a_rollback_is_refused(handed_over, command):
+    """After a rollback, delete-offsets and hand-back are refused, even if the target group has a committed offset.
+
+    This offset does not come from the hand-over.
+    """
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
     with pytest.raises(Refused, match="new t-0: rolled back already"):
-        ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE, yes=True)
-    assert offset(made, "old") == 5
-
-
-def test_hand_back_after_a_rollback_is_refused(handed_over):
-    """After a rollback, hand-back is refused, because the target group's offset does not come from the hand-over."""
-    made, path = handed_over
-    ways_back.rollback(path, connection=HERE, yes=True)
-    made.commit("new", PARTITION, 9)
-    with pytest.raises(Refused, match="new t-0: rolled back already"):
-        ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
+        command(path)
     assert offset(made, "old") == 5
 
 

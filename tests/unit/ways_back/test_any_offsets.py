@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.make_plan import make_plan
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
@@ -22,9 +21,10 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import handed_over
+from tests.support.stopped import carry_out
 
 PARTITIONS = [TopicPartition("t", number) for number in range(4)]
 OFFSETS = st.dictionaries(
@@ -45,21 +45,15 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
 
 
 def planned(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Plan:
-    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    return make_plan(made, named, options)
+    return make_plan(made, handed_over(made, "old", "new"), options)
 
 
 def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
-    plan = planned(made, options)
-    assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
+    return carry_out(made, planned(made, options))
 
 
-def carry_out(made: InMemoryCluster, plan) -> Execution:
-    assert plan.refusals(at_the_write=True) == ()
-    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
-    assert receipt.failed == ()
-    return receipt
+def undo(made: InMemoryCluster, plan: Plan) -> None:
+    assert carry_out(made, plan).failed == ()
 
 
 @given(old=OFFSETS.filter(bool), new=OFFSETS)
@@ -77,7 +71,7 @@ def test_rollback_undoes_apply(old, new):
         with pytest.raises(Refused, match="nothing to roll back"):
             plan_rollback(made, Receipt((receipt,)))
         return
-    carry_out(made, plan_rollback(made, Receipt((receipt,))))
+    undo(made, plan_rollback(made, Receipt((receipt,))))
     assert made.offsets("new") == before
     assert plan_rollback(made, Receipt((receipt,))).to_write() == ()
 
@@ -93,7 +87,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
     receipt = migrate(made)
     for partition in old:
         made.commit("new", partition, max(old[partition].offset, done[partition.partition]))
-    carry_out(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
+    undo(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
     for partition, committed in ((each, made.offsets("old").get(each)) for each in PARTITIONS):
         if partition in old:
             assert committed is not None
@@ -110,7 +104,7 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
     made.create_topic("other", 1)
     receipt = migrate(made)
     made.commit("old", TopicPartition("other", 0), 0)
-    carry_out(made, delete_source_offsets(made, Receipt((receipt,))))
+    undo(made, delete_source_offsets(made, Receipt((receipt,))))
     assert {each.topic for each in made.offsets("old")} == {"other"}
 
 
@@ -121,11 +115,10 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     """
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
-    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, OVERWRITE)
+    plan = planned(made)
     states: list[Execution] = []
     write(made, made, Execution.of(plan, FakeClock().now()), states.append)
-    again = make_plan(made, named, OVERWRITE)
+    again = planned(made)
     assert again.intent == plan.intent
     writes = []
     monkeypatch.setattr(made, "alter", lambda *arguments: writes.append(arguments))

@@ -15,7 +15,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from tests.support.clock import FakeClock
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected, right_after
 
 OTHER, KEPT = TopicPartition("t", 1), TopicPartition("kept", 0)
 DELETE = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes")
@@ -393,15 +393,8 @@ def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
 
     No rollback replaces the committed offset.
     """
-    delete = cli.cluster.delete
-
-    def delete_and_commit(group, partitions):
-        answers = delete(group, partitions)
-        cli.cluster.commit("old", OTHER, 9)
-        return answers
-
     with monkeypatch.context() as patched:
-        patched.setattr(cli.cluster, "delete", delete_and_commit)
+        right_after(patched, cli.cluster, "delete", lambda: cli.cluster.commit("old", OTHER, 9))
         assert "read back as 9, which another client committed" in cli(*DELETE, code=4).stdout
     assert "committed since" in cli.fails(*ROLLBACK, code=3)
     assert committed(cli) == {OTHER: 9, KEPT: 2}

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.migration.make_plan import make_plan
-from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
@@ -18,14 +17,14 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Outcome
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
-from migrate_groups.snapshots.regroup import name_groups
+from tests.support import planning
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.stopped import carry_out, stopped
 
 FIRST, SECOND, ADDED = (TopicPartition("t", number) for number in range(3))
 NOW = FakeClock().now()
@@ -37,20 +36,13 @@ def cluster() -> InMemoryCluster:
 
     Each partition has ten records.
     """
-    made = InMemoryCluster()
-    made.create_topic("t", 2)
-    made.create_topic("other", 1)
-    for partition, offset in ((FIRST, 4), (SECOND, 6), (TopicPartition("other", 0), 1)):
-        made.produce(partition.topic, partition.partition, 10)
-        made.commit("old", partition, offset)
-    return made
+    return stopped({FIRST: 4, SECOND: 6, TopicPartition("other", 0): 1})
 
 
 def handed_over(made: InMemoryCluster) -> Receipt:
     """Hand topic ``t`` over from group ``old`` to ``new``, and return the receipt."""
-    taken = take_snapshot(made, ["old"], FakeClock()).keep({"topic": ["t"]})
-    plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
-    return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
+    rows = planning.handed_over(made, "old", "new").keep({"topic": ["t"]})
+    return Receipt((carry_out(made, make_plan(made, rows, WriteOptions())),))
 
 
 def check(plan: Plan, name: str) -> Verdict:

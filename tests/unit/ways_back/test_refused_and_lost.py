@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from migrate_groups.cli.commands import ways_back
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.clock import FakeClock
 from tests.support.connected import MIGRATE, PARTITION, Connected
 
 RUN = "split.toml.run"
@@ -383,3 +385,21 @@ def test_rollback_sets_a_lost_offset_that_was_refused_after_a_rollback(cli):
     cli.cluster.delete("old", [SECOND])
     cli("rollback", RUN, "--yes")
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {})
+
+
+def test_a_hand_back_does_not_rewind_a_source_group_that_loses_its_offset(cli, monkeypatch):
+    """If the old group has read on, and loses its offset during ``settle``, `hand-back` is refused.
+
+    It would otherwise set the old group back to the new group's offset. A lower offset that is lost is set again.
+    """
+    cli(*MIGRATE, "--settle", "5s")
+    cli.cluster.commit("old", PARTITION, 9)
+    losses = [[PARTITION, SECOND], [PARTITION]]
+    clock = FakeClock(lambda: losses and cli.cluster.delete("old", losses.pop(0)))
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
+    error = cli.fails("hand-back", RUN, "--yes", "--wait", "20s", code=3)
+    assert "old t-0 (9); set it again" in error
+    assert cli.offsets("old") == {}
+    cli.cluster.commit("old", PARTITION, 5)
+    cli("hand-back", RUN, "--yes", "--wait", "20s")
+    assert cli.offsets("old") == {0: 5, 1: 5}
