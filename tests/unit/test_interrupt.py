@@ -108,10 +108,11 @@ def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
     held = cli.cluster.held
 
     @contextmanager
-    def held_until_interrupted(*arguments):
-        with held(*arguments) as each:
+    def held_until_interrupted(group, *arguments, **named):
+        with held(group, *arguments, **named) as each:
             yield each
-        interrupt()
+        if group == "old":
+            interrupt()
 
     monkeypatch.setattr(cli.cluster, "held", held_until_interrupted)
     assert "receipt.json lists what was written" in last_line(cli, *MIGRATE, "--hold")
