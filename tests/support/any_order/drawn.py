@@ -95,7 +95,8 @@ def _hand_over(of: str):
     )
 
 
-_command = _commands(["rollback", "hand-back", "delete-offsets", "hand-over"])
+_VERBS = ["rollback", "hand-back", "delete-offsets", "hand-over"]
+_command = _commands(_VERBS)
 _TURNS = st.lists(st.integers(1, 40), min_size=1, max_size=6).map(tuple)
 _at_once = st.builds(AtOnce, _command, _command, _TURNS)
 _of_a_group = _commands(["delete", "keep", "restore"], _GROUPS)
@@ -161,6 +162,9 @@ def stories(draw) -> tuple[Setting, list[Step]]:
         steps += [draw(_hand_over("one"))]
     if draw(st.booleans()):
         steps += [draw(_step)]
+    elif draw(st.booleans()):
+        steps += [draw(_commands(["rollback"], st.just("one"))), draw(_commands(_VERBS, st.just("one")))]
+        steps += [draw(_hand_over("one"))]
     if setting.runs["two"].source == "old" and draw(st.sampled_from([True, True, True, False])):
         steps += [draw(_commands(["hand-back", "rollback", "hand-back"], st.just("one")))]
         if draw(st.booleans()):
