@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from _bench import cpu_so_far
 
-from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.history_job import run_history
@@ -102,7 +101,7 @@ def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
 def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
     def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
         rows = ((*each, moment, 10_000_000) for each in partitions for moment in moments)
-        log_ends_parquet.save(rows, folder / "ends.parquet")
+        save_log_ends(rows, folder / "ends.parquet")
         return str(folder / "ends.parquet")
 
     records = sum(log.ends.values())

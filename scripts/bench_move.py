@@ -19,8 +19,8 @@ from pathlib import Path
 
 from _sandbox import kafka, sandbox
 
-from migrate_groups.sandbox.jars import user_cache
-from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.jars import fetch_mirror_jars, user_cache
+from migrate_groups.sandbox.mirror_maker import mirror_maker
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli
 from tests.support.cluster_move import Moved, mirror_killed, mirrored, moving

@@ -28,8 +28,7 @@ from _bench import OURS, Measured, in_turns, options_of, report, run_with_childr
 from bench_audit import record
 
 from migrate_groups.cli.spark_here import spark_here
-from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from tests.support.reconcile_in_duckdb import generate
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def history(spark: SparkSession, folder: Path) -> None:
 
     def log_ends(partitions: object, moments: object) -> str:
         rows = ((*each, moment, 50) for each in partitions for moment in moments)  # type: ignore[attr-defined]
-        log_ends_parquet.save(rows, folder / "ends.parquet")
+        save_log_ends(rows, folder / "ends.parquet")
         return str(folder / "ends.parquet")
 
     log = CopiedFiles(str(folder / "log"), [(7, 0, _RECORDS, 0)], "bench-cluster")

@@ -69,8 +69,7 @@ def find_mirror_maker(kafka: KafkaJars, java: Java, *, home: Path | None, maven_
     home: the folder of a Kafka distribution. If given, ``kafka`` is returned, because it includes MirrorMaker 2. Raises
     `ClusterUnavailable` if the download fails, and `UsageError` if the cache can't be written.
     """
-    from migrate_groups.sandbox.jars import user_cache
-    from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars
+    from migrate_groups.sandbox.jars import fetch_mirror_jars, user_cache
 
     if home:
         return kafka

@@ -23,7 +23,7 @@ from migrate_groups.errors import (
     UsageError,
     was_interrupted,
 )
-from migrate_groups.files.new_folder import new_folder
+from migrate_groups.files.safe_write import new_folder
 from migrate_groups.text import brief, counted, named, some
 
 if TYPE_CHECKING:

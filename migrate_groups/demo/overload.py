@@ -37,7 +37,7 @@ class Overload(Scene):
             new = self._split(stage)
             stage.stop("producer")
             self._tell.say("The producer stops; the applications process the remaining records.")
-            self._await_rest([*old, *new])
+            self._await_rest({"left": [*old, *new]})
             stage.stop("")
             return Ending(ours=count(self._ledgers / "producer.txt", [*old, *new]), naive=None)
 
@@ -96,13 +96,4 @@ class Overload(Scene):
             lambda: {path.stem: len(read(path)) - before[path] for path in ledgers},
             lambda seen: min(seen.values()) >= _RECORDS,
             fails=True,
-        )
-
-    def _await_rest(self, ledgers: list[Path]) -> None:
-        produced = {*read(self._ledgers / "producer.txt")}
-        self._await(
-            "records still to process",
-            lambda: {"left": len(produced - {each for path in ledgers for each in read(path)})},
-            lambda left: not left["left"],
-            fails=False,
         )

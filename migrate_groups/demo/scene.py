@@ -110,6 +110,18 @@ class Scene:
             fails=True,
         )
 
+    def _await_rest(self, ledgers: Mapping[str, Collection[Path]]) -> None:
+        """Wait until every produced record is in a ledger of each list. ledgers: by a name for the output."""
+        produced = {*read(self._ledgers / "producer.txt")}
+        self._await(
+            "records still to process",
+            lambda: {
+                name: len(produced - {each for path in paths for each in read(path)}) for name, paths in ledgers.items()
+            },
+            lambda left: not any(left.values()),
+            fails=False,
+        )
+
     def _await(
         self,
         what: str,
@@ -136,13 +148,13 @@ class Scene:
                     f"{what}: too few after {self.seconds} s; read {self._ledgers}/*.log"
                 ) from error
 
-    def _run(self, verb: str, *arguments: str, servers: str = "", codes: Collection[int] = (0,)) -> None:
+    def _run(self, verb: str, *arguments: str, codes: Collection[int] = (0,)) -> None:
         """Print a command line of ``migrate-groups`` and run it.
 
-        servers: the bootstrap servers; by default those of the demo's cluster. codes: the expected exit codes. Raises
+        codes: the expected exit codes. Raises
         `MigrateGroupsError` for any other exit code.
         """
-        where = [] if verb in _PURE else ["--bootstrap-server", servers or self._sandbox.bootstrap_servers]
+        where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]
         self._tell.command(" ".join(["migrate-groups", *command]))
         done = subprocess.run(

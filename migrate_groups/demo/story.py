@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, TOPICS, Stage, split_toml
-from migrate_groups.demo.ledger import count, read
+from migrate_groups.demo.ledger import count
 from migrate_groups.demo.scene import Ending, Scene
 
 _ENOUGH_RECORDS = 300
@@ -30,7 +30,7 @@ class Story(Scene):
             ours, naive = self._new_groups(stage)
             self._tell.say("The producer stops; the applications process the remaining records.")
             stage.stop("producer")
-            self._await_all(ours, naive, old)
+            self._await_rest({"ours": [*old, *ours], "naive": [*old, *naive]})
             stage.stop("")
             self._reconcile()
             produced = self._ledgers / "producer.txt"
@@ -82,17 +82,6 @@ class Story(Scene):
         self._tell.say("Spark reconciles the hand-over; its snapshot was taken before the new groups started.")
         before, after = self._file("split.csv"), self._file("handed-over.parquet")
         self._run("reconcile", before, after, "-o", self._file("reconciled"))
-
-    def _await_all(self, ours: list[Path], naive: list[Path], old: list[Path]) -> None:
-        produced = read(self._ledgers / "producer.txt")
-
-        def missing() -> dict[str, int]:
-            return {
-                way: len(set(produced) - {each for path in [*old, *new] for each in read(path)})
-                for way, new in (("ours", ours), ("naive", naive))
-            }
-
-        self._await("records still to process", missing, lambda left: not any(left.values()), fails=False)
 
     def _run_kafkas_tool(self, *arguments: str) -> None:
         groups = (option for each in APPLICATIONS for option in ("--group", _NAIVE + each.name))

@@ -1,4 +1,4 @@
-"""Write Parquet files with a checksum for each page, and read them whole."""
+"""Make tables, write them to Parquet files with a checksum for each page, and read such files whole."""
 
 # ``pyarrow.parquet`` is imported inside the functions, because few commands need it, and it imports pyarrow's file
 # systems too.
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,13 @@ import pyarrow as pa
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import status
+
+
+def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """Return a table with these rows. Each row has a value for each column of the schema."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def write_table(table: pa.Table, file: BinaryIO) -> None:

@@ -1,4 +1,7 @@
-"""Write files whole or not at all. A temporary file beside the target is written, fsynced and renamed."""
+"""Write files whole or not at all, and make folders for the results of commands.
+
+A file is first written to a temporary file beside the target, which is fsynced and renamed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +18,7 @@ from typing import BinaryIO
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import is_folder, status
+from migrate_groups.text import some
 
 # Errors of a file system without hard links (FAT, some FUSE and network file systems), and of one that can't sync a
 # folder.
@@ -81,6 +86,31 @@ def remove(target: Path) -> None:
         target.unlink(missing_ok=True)
     except OSError as error:
         raise InvalidInput(f"{target} can't be removed: {error.strerror or error}") from error
+
+
+@contextmanager
+def new_folder(out: Path, said: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+    """Make a folder, and delete it again if the block raises an error before any result in it is complete.
+
+    Yields a function that the block calls when a result is complete, with a name for it, such as ``tables``. If the
+    block raises an error later, the folder stays, and ``said`` gets a line that names what is complete. Raises
+    `InvalidInput` if the folder exists already or can't be made.
+    """
+    try:
+        out.mkdir()
+    except FileExistsError:
+        raise InvalidInput(f"{out} exists already: pass another folder, or remove it") from None
+    except OSError as error:
+        raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
+    complete: list[str] = []
+    try:
+        yield complete.append
+    except BaseException:
+        if complete:
+            said(f"{some(complete)} written to {out}: they are complete, and stay")
+        else:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
 
 
 @contextmanager

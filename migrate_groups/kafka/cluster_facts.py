@@ -14,7 +14,7 @@ from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.group_requests import describe
 from migrate_groups.kafka.private import Client
-from migrate_groups.model.offset_limits import OffsetLimits
+from migrate_groups.model.partitions import OffsetLimits
 from migrate_groups.model.permissions import Operation
 
 _OPERATIONS = {

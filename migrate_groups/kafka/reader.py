@@ -15,9 +15,9 @@ from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
 from migrate_groups.model.groups import GroupListing
-from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
     CommittedOffsets,
+    OffsetLimits,
     Timestamps,
     TopicPartition,
 )

@@ -14,10 +14,10 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
+    OffsetLimits,
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource

@@ -1,9 +1,11 @@
-"""Kafka's own topic of committed offsets, ``__consumer_offsets``, and the records of its log."""
+"""Kafka's own topic of committed offsets, ``__consumer_offsets``: the records and the log end offsets of its log."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -39,6 +41,22 @@ class LogPiece(NamedTuple):
 
     records: list[LogRecord]
     positions: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopCheckpoint:
+    """The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped.
+
+    They separate earlier commits from later ones. The group's last committed offsets are read
+    after the log end offsets.
+
+    - taken_at: when the log end offsets were read.
+    - ends: the log end offset by partition number; None if the partition had no leader.
+    """
+
+    cluster_id: str
+    taken_at: datetime
+    ends: Mapping[int, int | None]
 
 
 def log_partition(group: str, partitions: int) -> int:

@@ -1,9 +1,10 @@
-"""Partitions, their committed offsets, and their log start and log end offsets."""
+"""Partitions, their committed offsets with the limits of brokers, and their log start and log end offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +49,25 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
 def offset_in_words(committed: CommittedOffset | None) -> str:
     """Return a committed offset as text for users, such as ``42``; ``no offset`` if there is none."""
     return "no offset" if committed is None else str(committed.offset)
+
+
+class OffsetLimits(NamedTuple):
+    """The limits of a broker for committed offsets; each is None if the broker does not report it.
+
+    - retention: ``offsets.retention.minutes``: how long the broker keeps committed offsets.
+    - metadata: ``offset.metadata.max.bytes``: the longest metadata, as `metadata_length` counts it.
+    """
+
+    retention: timedelta | None
+    metadata: int | None
+
+
+def metadata_length(text: str) -> int:
+    """Return the length of metadata as brokers count it: in UTF-16 code units, not in bytes as the setting is named.
+
+    Source: docs/kafka-behaviour.md#altering-offsets
+    """
+    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 class LeaderEpoch(PartitionValue, frozen=True, order=True):

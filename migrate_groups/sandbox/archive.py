@@ -13,7 +13,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.kept import Ended
-from migrate_groups.sandbox.node import JVM_OPTIONS, run_node
+from migrate_groups.sandbox.node import JVM_OPTIONS, Setup, run_nodes
 
 _PATIENCE_S = 60
 
@@ -50,7 +50,8 @@ def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
     """
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
-    with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:
+    options = [f"-XX:ArchiveClassesAtExit={new}"]
+    with run_nodes(1, kafka, java=java, setup=Setup(), timeout=_PATIENCE_S, serve_options=options) as (node,):
         os.kill(node.pid, signal.SIGTERM)
         end = node.kept.hear(_PATIENCE_S)
     if isinstance(end, Ended) and end.exit_code == 128 + signal.SIGTERM and new.exists():

@@ -1,15 +1,15 @@
-"""Find Kafka's jars: download them once into the user's cache, or use those of an unpacked distribution."""
+"""Find the jars of Kafka and MirrorMaker 2: download them once into the user's cache, or use a distribution's."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_groups.errors import INSTALL_SPARK, MissingDependency, UsageError
-from migrate_groups.sandbox.fetch import Fetch
+from migrate_groups.sandbox.fetch import Fetch, Retrieve
 from migrate_groups.sandbox.ivy import FetchProgress, Ivy
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
@@ -71,14 +71,52 @@ def fetch_jars(
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
         ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
         ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
+        return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
+
+    return _fetched(Fetch(java=java, mirror=mirror, report=report), folder, "Kafka", version, retrieve)
+
+
+def fetch_mirror_jars(
+    *,
+    java: Java,
+    cache: Path,
+    version: str,
+    mirror: str | None = None,
+    report: Callable[[FetchProgress], None] = lambda progress: None,
+) -> KafkaJars:
+    """Return the jars of MirrorMaker 2 from a folder below ``cache``; download them first if they are missing.
+
+    version: of Kafka. mirror: the URL of a Maven repository; None: Maven Central. report: called with the progress of a
+    download.
+
+    Raises `UsageError` if the folder can't be written; `ClusterUnavailable` if a download fails; `MissingDependency` if
+    PySpark, which contains the downloader, is not installed.
+    """
+    folder = cache / "kafka" / f"mirror-maker-{version}"
+
+    def retrieve(ivy: Ivy, new: Path) -> set[str]:
+        ivy.retrieve("org.apache.kafka", "connect-mirror", version, new, transitive=True)
+        return {f"connect-mirror-{version}", f"connect-mirror-client-{version}", f"connect-runtime-{version}"}
+
+    return _fetched(Fetch(java=java, mirror=mirror, report=report), folder, "MirrorMaker", version, retrieve)
+
+
+def _fetched(fetch: Fetch, folder: Path, what: str, version: str, retrieve: Retrieve) -> KafkaJars:
+    """Return the jars in ``folder``; download them first if they are missing, with an implementation of slf4j.
+
+    what: the name of the jars in error messages. retrieve: as for `Fetch.jars`.
+    """
+
+    def with_logging(ivy: Ivy, new: Path) -> Collection[str]:
+        expected = retrieve(ivy, new)
         # Kafka's modules log through slf4j, which logs nothing without an implementation such as slf4j-simple.
         for api in list(new.glob("slf4j-api-*.jar")):
             ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
-        return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
+        return expected
 
     return KafkaJars(
         version=version,
-        jars=Fetch(java=java, mirror=mirror, report=report).jars(folder, f"Kafka {version}", retrieve),
+        jars=fetch.jars(folder, f"{what} {version}", with_logging),
         archives=folder,
         jvm_options=("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",),
     )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.sandbox.fetch import Fetch
-from migrate_groups.sandbox.ivy import FetchProgress, Ivy
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, keep
@@ -36,38 +33,6 @@ _SETTINGS = {
     "offset.storage.replication.factor": "1",
     "status.storage.replication.factor": "1",
 }
-
-
-def fetch_mirror_jars(
-    *,
-    java: Java,
-    cache: Path,
-    version: str,
-    mirror: str | None = None,
-    report: Callable[[FetchProgress], None] = lambda progress: None,
-) -> KafkaJars:
-    """Return the jars of MirrorMaker 2 from a folder below ``cache``; download them first if they are missing.
-
-    version: of Kafka. mirror: the URL of a Maven repository; None: Maven Central. report: called with the progress of a
-    download.
-
-    Raises `UsageError` if the folder can't be written; `ClusterUnavailable` if a download fails; `MissingDependency` if
-    PySpark, which contains the downloader, is not installed.
-    """
-    folder = cache / "kafka" / f"mirror-maker-{version}"
-
-    def retrieve(ivy: Ivy, new: Path) -> set[str]:
-        ivy.retrieve("org.apache.kafka", "connect-mirror", version, new, transitive=True)
-        for api in list(new.glob("slf4j-api-*.jar")):
-            ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
-        return {f"connect-mirror-{version}", f"connect-mirror-client-{version}", f"connect-runtime-{version}"}
-
-    return KafkaJars(
-        version=version,
-        jars=Fetch(java=java, mirror=mirror, report=report).jars(folder, f"MirrorMaker {version}", retrieve),
-        archives=folder,
-        jvm_options=("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

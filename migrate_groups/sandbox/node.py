@@ -128,19 +128,6 @@ class Setup:
 
 
 @contextmanager
-def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Run a cluster of one broker for the length of a ``with`` block, which begins when the broker answers.
-
-    When the block ends, the broker is killed and its data is deleted. serve_options: JVM options for the broker.
-
-    Raises `PortTaken` if another process took a port; `ClusterUnavailable` if the broker does not answer within
-    ``timeout`` seconds.
-    """
-    with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
-        yield node
-
-
-@contextmanager
 def run_nodes(
     count: int,
     kafka: KafkaJars,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 def server_properties(
     *,
-    node_id: int = 1,
+    node_id: int,
     controllers: Sequence[str],
     addresses: Mapping[str, str],
     protocols: Mapping[str, str],

@@ -123,8 +123,8 @@ def decide_all(
     target: RewindTo,
     found: Mapping[TopicPartition, OffsetAndTimestamp | None],
     *,
-    past_end: PastEnd = "end",
-    strict: bool = False,
+    past_end: PastEnd,
+    strict: bool,
 ) -> list[RewindDecision]:
     """Return the offset at which the replay begins, for the partition of each row.
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import user_cache
-from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.jars import fetch_mirror_jars, user_cache
+from migrate_groups.sandbox.mirror_maker import mirror_maker
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli

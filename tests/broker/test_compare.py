@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.jars import KafkaJars, fetch_mirror_jars
 from migrate_groups.sandbox.java import Java
-from migrate_groups.sandbox.mirror_maker import MirrorMaker, fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.mirror_maker import MirrorMaker, mirror_maker
 from tests.support.broker_world import until
 from tests.support.cli import Cli
 from tests.support.mirror import Change, records, unchanged, write

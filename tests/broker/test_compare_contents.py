@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import Message
 
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox.jars import user_cache
-from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.jars import fetch_mirror_jars, user_cache
+from migrate_groups.sandbox.mirror_maker import mirror_maker
 from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import Cli
 from tests.support.mirror import produce, records, unchanged, write

@@ -15,8 +15,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 import migrate_groups
 from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox.jars import user_cache
-from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.jars import fetch_mirror_jars, user_cache
+from migrate_groups.sandbox.mirror_maker import mirror_maker
 from tests.support.broker_world import until
 from tests.support.cli import Cli
 from tests.support.cluster_move import mirror_killed, mirrored, moving

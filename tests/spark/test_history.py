@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history
@@ -219,7 +218,7 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
 
     def log_ends(partitions: Any, moments: Any) -> str:
         asked.append((sorted(partitions), moments))
-        log_ends_parquet.save(((*each, when, 50) for each in partitions for when in moments), tmp_path / "ends.parquet")
+        save_log_ends(((*each, when, 50) for each in partitions for when in moments), tmp_path / "ends.parquet")
         return str(tmp_path / "ends.parquet")
 
     def run(*groups: str, now: float = 3.5, out: str = "table", since: float | None = None) -> History:

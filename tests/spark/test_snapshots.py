@@ -20,8 +20,8 @@ from migrate_groups.files.snapshots import any_format
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.files import write_csv
 from migrate_groups.spark.reconciliation import snapshots
-from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.quarantine import set_aside
 from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
 from migrate_groups.text import MISQUOTED

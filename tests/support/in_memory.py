@@ -14,15 +14,16 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
-from migrate_groups.model.offset_limits import OffsetLimits, metadata_length
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
+    OffsetLimits,
     Timestamps,
     TopicPartition,
+    metadata_length,
 )
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.records import Records

@@ -14,8 +14,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined
 from migrate_groups.migration.offsets_topic import audit
 from migrate_groups.migration.ports import LogClients
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.local_rows import MAX_ROWS

@@ -16,9 +16,8 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
-from migrate_groups.model.offsets_topic import log_partition
+from migrate_groups.model.offsets_topic import StopCheckpoint, log_partition
 from migrate_groups.model.partitions import LogRange
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from tests.support.clock import FakeClock

@@ -12,7 +12,7 @@ import pytest
 
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.files.runs import log_ends_parquet
+from migrate_groups.files.runs.copied_log import save_log_ends
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
@@ -108,6 +108,6 @@ def test_log_end_offsets_at_times_in_the_past(tmp_path):
     ends = {number: [end.log_end_offset for end in found if end.partition == number] for number in (0, 1, 2, 3)}
     assert ends == {0: [0, 10, 20, 30], 1: [None, None, 20, 30], 2: [0, 0, 0, 0], 3: []}
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    log_ends_parquet.save(found, tmp_path / "ends.parquet")
+    save_log_ends(found, tmp_path / "ends.parquet")
     table = pq.read_table(tmp_path / "ends.parquet")
     assert [tuple(row.values()) for row in table.to_pylist()] == [tuple(each) for each in found]

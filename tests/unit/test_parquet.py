@@ -11,7 +11,7 @@ import pytest
 
 from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
+from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.rows import row
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.files import split_toml
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import COLUMNS, SnapshotTable, concatenate
@@ -97,7 +96,7 @@ def test_csv_and_parquet_load_back_what_was_saved(rows):
     snapshot = SnapshotTable.of_rows(rows)
     assert load(tables.to_csv(snapshot)) == snapshot
     parquet = io.BytesIO()
-    snapshot_parquet.write(snapshot, parquet)
+    tables.write_parquet(snapshot, parquet)
     assert load(parquet.getvalue()) == snapshot
 
 
@@ -342,7 +341,7 @@ def test_parquet_with_a_flipped_bit_is_refused_or_loads_equal():
     """A Parquet file with one flipped bit is refused or loads equal, whichever byte is damaged."""
     snapshot = SnapshotTable.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
     written = io.BytesIO()
-    snapshot_parquet.write(snapshot, written)
+    tables.write_parquet(snapshot, written)
     whole = written.getvalue()
     refused = 0
     for at in range(len(whole)):

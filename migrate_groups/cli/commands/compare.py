@@ -15,7 +15,7 @@ from migrate_groups.cli.console import check_output, save_table, show_as, talk, 
 from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
-from migrate_groups.files.new_folder import new_folder
+from migrate_groups.files.safe_write import new_folder
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:

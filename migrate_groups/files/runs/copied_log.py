@@ -1,6 +1,7 @@
 """Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for later analysis.
 
-Each copy adds files. The next copy continues after the last file, also if a copy was interrupted.
+Each copy adds files. The next copy continues after the last file, also if a copy was interrupted. `save_log_ends`
+writes another file for the same analysis: log end offsets at several times.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +19,7 @@ import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.lock import locked
-from migrate_groups.files.parquet import write_table
+from migrate_groups.files.parquet import table_of, write_table
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.text import named
 
@@ -33,7 +36,19 @@ SCHEMA = pa.schema(
 """The columns: the partition and offset of a record in the offsets topic, the time when it was written, its kind
 (``record``, ``control`` or ``aborted``), and the bytes of its key and value."""
 
+LOG_ENDS = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("log_end_offset", pa.int64()),
+    ]
+)
+"""The columns: the log end offset of a partition at the time ``taken_at``; null if it is not known. The Spark job of
+`history` reads them (`spark.offsets_topic.commits_over_time.LOG_ENDS`)."""
+
 _METADATA = b"migrate-groups"
+_LOG_ENDS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +143,21 @@ class CopiedLog:
             "starts": {str(number): start for number, start in self.starts.items()},
             "ends": {str(number): end for number, end in grown.ends.items()},
         }
-        columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
+        table = table_of(rows, SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
         write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
         return grown
+
+
+def save_log_ends(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
+    """Write log end offsets, with the time of each, to a Parquet file.
+
+    rows: topic, partition number, time, and the log end offset at that time or None if it is not known.
+    """
+    remaining = iter(rows)
+    with pq.ParquetWriter(path, LOG_ENDS, write_page_checksum=True) as writer:
+        # 100,000 rows at a time, so that memory does not grow with their number.
+        while piece := list(islice(remaining, _LOG_ENDS_AT_ONCE)):
+            writer.write_table(table_of(piece, LOG_ENDS))
 
 
 def _make(folder: Path) -> None:

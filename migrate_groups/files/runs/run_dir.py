@@ -14,9 +14,8 @@ from migrate_groups.files.read import is_folder, status
 from migrate_groups.files.runs import plan_json, stop_checkpoint_parquet
 from migrate_groups.files.safe_write import check_writable, remove, write_whole
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
+from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -177,7 +176,7 @@ class RunDir:
         content: the hash of the plan (`Plan.content`). after: whether ``after.parquet`` is compared, too.
         """
         for path in (self.split, self.after) if after else (self.split,):
-            if snapshot_parquet.plan_of(path) != content:
+            if tables.plan_of(path) != content:
                 raise other_run(path)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
@@ -248,7 +247,7 @@ def _until(checkpoints: Mapping[str, list[StopCheckpoint]], content: str) -> dic
 
 
 def _save_of_run(table: SnapshotTable, path: Path, plan: Plan) -> None:
-    write_whole(path, lambda file: snapshot_parquet.write(table, file, plan=plan.content), replace=True)
+    write_whole(path, lambda file: tables.write_parquet(table, file, plan=plan.content), replace=True)
 
 
 def other_run(path: Path) -> InvalidInput:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files.parquet import read_table, write_table
+from migrate_groups.files.parquet import read_table, table_of, write_table
 from migrate_groups.files.read import read_bytes, status
 from migrate_groups.files.safe_write import write_whole
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
+from migrate_groups.model.offsets_topic import StopCheckpoint
 
 SCHEMA = pa.schema(
     [
@@ -62,7 +62,4 @@ def save(checkpoints: Mapping[str, Iterable[StopCheckpoint]], path: Path) -> Non
         for checkpoint in of
         for end in sorted(checkpoint.ends.items())
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
-    write_whole(path, lambda file: write_table(table, file), replace=True)
+    write_whole(path, lambda file: write_table(table_of(rows, SCHEMA), file), replace=True)

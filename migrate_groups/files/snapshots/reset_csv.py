@@ -19,18 +19,18 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.rules import rule
 from migrate_groups.files.snapshots import csv_text
 from migrate_groups.schema import RESET
-from migrate_groups.snapshots.snapshot import SCHEMA, SnapshotTable
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, named
 
 _RULES = {column.name: rule(column) for column in RESET}
 _COLUMNS = tuple(_RULES)
 
 
-def read(data: bytes, name: str, columns: int) -> SnapshotTable:
-    """Return the offsets in a CSV file for ``kafka-consumer-groups --reset-offsets`` as a snapshot.
+def read(data: bytes, name: str, columns: int) -> pa.Table:
+    """Return the table in a CSV file for ``kafka-consumer-groups --reset-offsets``.
 
-    name: the file's name, for errors. columns: the number of columns in the first row. Columns of a snapshot that the
-    file lacks are empty. Raises `InvalidInput` if the file is not valid.
+    name: the file's name, for errors. columns: the number of columns in the first row. Raises `InvalidInput` if the
+    file is not valid. Duplicate rows are not detected here.
     """
     if columns not in (3, 4):
         raise InvalidInput(
@@ -40,15 +40,7 @@ def read(data: bytes, name: str, columns: int) -> SnapshotTable:
     present = _COLUMNS[-columns:]
     # Kafka's own --export ends in an empty line (docs/kafka-behaviour.md#kafkas-own-tool).
     data = data.removesuffix(b"\n") if data.endswith(b"\n\n") else data
-    table = csv_text.read_columns(data, name, _RULES, present=present, has_header=False)
-    for field in SCHEMA:
-        if field.name not in present:
-            values = pa.repeat("", len(table)) if field.name == "metadata" else pa.nulls(len(table), field.type)
-            table = table.append_column(field, values)
-    try:
-        return SnapshotTable.of(table)
-    except InvalidInput as error:
-        raise InvalidInput(f"{name}: {error}") from error
+    return csv_text.read_columns(data, name, _RULES, present=present, has_header=False)
 
 
 def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:

@@ -18,8 +18,7 @@ from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.progress_callbacks import amounts_shown
 from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.migration.receipt_refusals import check_clusters_named
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint, log_partition
 from migrate_groups.model.topics import is_same_topic, topic_ids
 from migrate_groups.planning.execution import Execution
 from migrate_groups.text import did_you_mean, some

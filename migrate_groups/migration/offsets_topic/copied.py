@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
-from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from migrate_groups.migration.events import ReadingEvents
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.progress_callbacks import amounts_shown
@@ -59,7 +58,7 @@ class LogWithEnds(NamedTuple):
                 path = Path(scratch) / "log_ends.parquet"
                 with amounts_shown(events.working, "reading log end offsets") as progress:
                     asked = [TopicPartition(*partition) for partition in partitions]
-                    log_ends_parquet.save(log_ends(reader, asked, [*moments], self.log_ends, progress), path)
+                    save_log_ends(log_ends(reader, asked, [*moments], self.log_ends, progress), path)
                 return str(path)
 
             yield saved

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.files.new_folder import new_folder
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import receipt_in
+from migrate_groups.files.safe_write import new_folder
 from migrate_groups.migration.advise import proposals
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.predicted_costs import GroupCost, judge_costs
@@ -103,8 +103,8 @@ def _lag(
 
     Yields an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
     """
+    from migrate_groups.spark.files import spark_path
     from migrate_groups.spark.offsets_topic.history_job import run_history
-    from migrate_groups.spark.reconciliation.snapshots import spark_path
 
     groups, now = [each.group for each in worst], copied.taken_at
     since = min((row.since for each in worst for row in each.applications), default=now)

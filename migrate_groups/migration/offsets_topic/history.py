@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
-from migrate_groups.files.new_folder import new_folder
+from migrate_groups.files.safe_write import new_folder
 from migrate_groups.migration.events import ReadingEvents
 from migrate_groups.migration.offsets_topic.copied import OpenLog, copy_with_ends
 

@@ -11,8 +11,14 @@ from datetime import timedelta
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.model.offset_limits import OffsetLimits
-from migrate_groups.model.partitions import CommittedOffsets, LeaderEpoch, LogRange, Timestamps, TopicPartition
+from migrate_groups.model.partitions import (
+    CommittedOffsets,
+    LeaderEpoch,
+    LogRange,
+    OffsetLimits,
+    Timestamps,
+    TopicPartition,
+)
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 

@@ -8,9 +8,8 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.stop_checkpoint import StopCheckpoint
 
 
 def take_stop_checkpoint(reader: GroupReader, clock: Clock) -> StopCheckpoint | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_groups.model.offset_limits import metadata_length
+from migrate_groups.model.partitions import metadata_length
 from migrate_groups.planning.change import Action
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import Facts

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, StringType
 
 from migrate_groups.errors import Undetermined
+from migrate_groups.spark.files import write_csv, written_path
 from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.offsets_topic.evidence import evidence, missing_offsets
@@ -29,8 +30,6 @@ from migrate_groups.spark.offsets_topic.offsets_log import (
     of_kinds,
 )
 from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, consumers, generations, overload
-from migrate_groups.spark.reconciliation.csv_tables import write_csv
-from migrate_groups.spark.reconciliation.snapshots import written_path
 
 
 class Measured(NamedTuple):

@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import Undetermined, UsageError
+from migrate_groups.spark.files import CHECKED, spark_path, written_path
 from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
 from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, clients, commits, history
 from migrate_groups.spark.offsets_topic.evidence import Evidence, evidence, missing_offsets
 from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, CopiedFiles, copied_log, decode, in_place
 from migrate_groups.spark.reconciliation.result import Moment, moments
-from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
 """The largest number of moments in a history. It is limited, because brokers are asked for log ends at each moment."""

@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate_groups.spark.files import CHECKED, spark_path
 from migrate_groups.spark.offsets_topic.evidence import Range
 from migrate_groups.spark.offsets_topic.record_bytes import fold, signed, text, unsigned
-from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path
 
 RAW = StructType(
     [

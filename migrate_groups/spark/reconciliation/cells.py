@@ -51,7 +51,8 @@ def of_csv(
 
     Run the steps with `selected`. The last step adds the column `PROBLEM`: why a row is invalid, or null.
 
-    fields: the columns of the result. names: the columns of the file. headless: whether the file has no header.
+    spark: the session; the result is cached for each, because columns belong to one session. fields: the columns of the
+    result. names: the columns of the file. headless: whether the file has no header.
     """
     # The result is cached for further files, because PySpark makes hundreds of calls to Java for it.
     escapes = [(F.lit(escaped), F.lit(plain)) for plain, escaped in reversed(ESCAPES)]

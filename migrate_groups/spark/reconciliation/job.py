@@ -19,23 +19,16 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.listing import literal
+from migrate_groups.spark.files import literal, spark_path, write_csv, written_path
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation.cells import PROBLEM
 from migrate_groups.spark.reconciliation.comparable import Alignment, align
-from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.mapping import SplitMapping, expected, spec_mapping, split_mapping
 from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
 from migrate_groups.spark.reconciliation.quarantine import right, set_aside
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.reconciliation.result import Reconciliation, conclude, moments
-from migrate_groups.spark.reconciliation.snapshots import (
-    examined,
-    read_snapshots,
-    spark_path,
-    strict,
-    written_path,
-)
+from migrate_groups.spark.reconciliation.snapshots import examined, read_snapshots, strict
 from migrate_groups.spark.reconciliation.timeline import lag_timeline
 from migrate_groups.spark.session import SMALL, submitted_session
 from migrate_groups.text import counted

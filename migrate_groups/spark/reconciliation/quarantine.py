@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.failures import PROBLEM_FIELDS, Cell, first_lines, local_file
+from migrate_groups.spark.files import write_whole_cells
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.reconciliation.cells import PROBLEM
-from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
 from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 
 MAX_LINES = 1000

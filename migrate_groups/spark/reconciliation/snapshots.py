@@ -25,7 +25,7 @@ from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
 from migrate_groups.schema import Kind
 from migrate_groups.spark.failures import local_file, readable_failures, shown
-from migrate_groups.spark.listing import files_of, literal
+from migrate_groups.spark.files import CHECKED, files_of, literal, spark_path
 from migrate_groups.spark.reconciliation.cells import BROKEN, PROBLEM, of_csv, of_parquet, selected
 from migrate_groups.text import MISQUOTED, misquoted
 
@@ -53,8 +53,6 @@ OLDEST_UNCONSUMED = field(schema.OLDEST_UNCONSUMED)
 read."""
 
 _HEADLESS = [column.name for column in schema.RESET]
-CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
-"""Options for reading Parquet. A page that does not match its checksum fails the job."""
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -98,21 +96,6 @@ def strict(rows: DataFrame) -> DataFrame:
     # before the check.
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
     return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem))).drop(PROBLEM)
-
-
-def spark_path(path: str) -> str:
-    """Return a path in the form for Spark's readers.
-
-    An existing local path is made absolute, and its glob characters are escaped.
-    """
-    local = Path(path)
-    return literal(str(local.absolute())) if local.exists() else path
-
-
-def written_path(path: str) -> str:
-    """Return a path in the form for Spark's writers. A local path with a colon becomes absolute."""
-    # Spark would take the part before a colon for a URI scheme.
-    return path if "://" in path or ":" not in path else str(Path(path).absolute())
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:

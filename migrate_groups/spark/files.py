@@ -1,4 +1,4 @@
-"""List the files that Spark reads for a path, and refuse snapshot files that Spark would skip silently."""
+"""The files that Spark reads and writes: their paths, the files below a path, and tables as CSV for people."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import local_file, readable_failures, shown
-from migrate_groups.text import some
+from migrate_groups.text import FORMULA, some
 
 KINDS = (".csv", ".parquet")
 """The suffixes of the files that can be read."""
+
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+"""Options for reading Parquet. A page that does not match its checksum fails the job."""
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
@@ -22,7 +27,7 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
     """Return the URIs of the files that Spark reads for a path.
 
-    location: the path in the form for Spark (`snapshots.spark_path`).
+    location: the path in the form for Spark (`spark_path`).
 
     Raises `InvalidInput` if there is no file, a file is empty, or Spark would skip a local .csv or .parquet file
     because a name begins with ``_`` or ``.``.
@@ -45,9 +50,40 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
     return files
 
 
+def spark_path(path: str) -> str:
+    """Return a path in the form for Spark's readers.
+
+    An existing local path is made absolute, and its glob characters are escaped.
+    """
+    local = Path(path)
+    return literal(str(local.absolute())) if local.exists() else path
+
+
+def written_path(path: str) -> str:
+    """Return a path in the form for Spark's writers. A local path with a colon becomes absolute."""
+    # Spark would take the part before a colon for a URI scheme.
+    return path if "://" in path or ":" not in path else str(Path(path).absolute())
+
+
 def literal(uri: str) -> str:
     """Return a path or a file's URI with glob characters escaped, so that Spark does not take it for a glob."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
+
+
+def write_csv(table: DataFrame, folder: str) -> None:
+    """Write a table as CSV with a header to a new folder.
+
+    Text that a spreadsheet would take for a formula gets a leading ``'``.
+    """
+    texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
+    guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
+    write_whole_cells(guarded, folder)
+
+
+def write_whole_cells(table: DataFrame, folder: str) -> None:
+    """Write a table as CSV with a header to a new folder. Blanks at the beginning and end of cells are kept."""
+    # By default Spark drops blanks at both ends of cells.
+    table.write.csv(folder, header=True, escape='"', ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)
 
 
 def _one_name(file: Path) -> str:
