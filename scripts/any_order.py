@@ -5,20 +5,19 @@ a story no record may be skipped or processed twice, except for listed reasons. 
 
 Hypothesis draws the stories in batches, each from a seed. They run on the cluster in memory, or with ``--broker`` on a
 sandbox, where each story has its own groups and topics. ``--jobs`` processes run batches concurrently. The script
-prints each kind of finding with its shortest story, and exits with 1 after a finding. The test suite runs fewer
-stories, and reduces a story that fails to its shortest form.
+prints each kind of finding with a story that is reduced to its shortest form, and after how many stories it came first.
+It exits with 1 after a finding. The test suite runs fewer stories.
 
 ``--state FILE`` saves the counts after each batch, so that the same command resumes an interrupted run.
 
-``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding. This
-shows how many sequences the search needs to find that defect.
+``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``), for 1,000 stories. This shows how
+many stories the search needs to find that defect.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -35,19 +34,22 @@ import hypothesis
 from _sandbox import sandbox
 
 from tests.support.any_order.broker import Broker, broker
-from tests.support.any_order.drawn import stories
-from tests.support.any_order.reverts import FIXES, reverted
-from tests.support.any_order.story import Setting, Step, Story
+from tests.support.any_order.drawn import only_one, stories
+from tests.support.any_order.reduced import reduced
+from tests.support.any_order.reverts import FIXES, OF_ONE_RUN, reverted
+from tests.support.any_order.runs import Setting, Step
+from tests.support.any_order.story import Story
 from tests.support.broker_world import wait_for_coordinators
 
 _BATCH = 50
 Drawn = tuple[Setting, list[Step]]
+Finding = tuple[int, str]  # after how many stories it came first, and its shortest story
 
 
 def main() -> int:
     """Return 0 if no story has a finding, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Run commands that write, in random order, while other clients act.")
-    parser.add_argument("--sequences", type=int, default=20_000)
+    parser.add_argument("--sequences", type=int, help="how many stories: 20,000, or 1,000 with --revert")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first batch")
     parser.add_argument("--state", type=Path, help="a file with the counts, from which the next run resumes")
     parser.add_argument("--jobs", type=int, default=1, help="the number of processes")
@@ -56,26 +58,26 @@ def main() -> int:
         "--revert", type=int, choices=FIXES, help="the fix to remove, to check that the run finds the bug"
     )
     options = parser.parse_args()
+    sequences = options.sequences or (1_000 if options.revert else 20_000)
     counts: Counter[str] = Counter()
-    found: dict[str, str] = {}
+    found: dict[str, Finding] = {}
     if options.state and options.state.exists():
         kept = json.loads(options.state.read_text())
         counts, found = Counter(kept["counts"]), kept["found"]
     with _sandbox() if options.broker else nullcontext() as address, _Workers(options.jobs) as workers:
         play = partial(_batch, address=address, revert=options.revert)
-        left = options.sequences - counts["sequences"]
+        left = sequences - counts["sequences"]
         seeds = range(options.seed + counts["batches"], options.seed + counts["batches"] + -(-left // _BATCH))
         for batch, finds in workers.map(play, seeds):
+            for kind, (after, story) in finds.items():
+                first, shortest = found.get(kind, (counts["sequences"] + after, story))
+                found[kind] = first, min(shortest, story, key=len)
             counts += batch
-            for kind, story in finds.items():
-                found[kind] = min(found.get(kind, story), story, key=len)
             if options.state:
                 options.state.write_text(json.dumps({"counts": counts, "found": found}, indent=1) + "\n")
             _tell(counts)
-            if options.revert and found:
-                break
-    for kind, story in sorted(found.items()):
-        print(f"\n{'=' * 80}\n{counts['finding: ' + kind]} times: {kind}\n\n{story}")
+    for kind, (first, story) in sorted(found.items()):
+        print(f"\n{'=' * 80}\n{counts['finding: ' + kind]} times, first after {first}: {kind}\n\n{story}")
     return int(bool(found))
 
 
@@ -97,14 +99,14 @@ class _Workers(ProcessPoolExecutor):
         self.shutdown(cancel_futures=True)
 
 
-def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
-    """Run a batch of stories. Return the counts to print, and the shortest story of each kind of finding.
+def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, Finding]]:
+    """Run a batch of stories. Return the counts to print, and each kind of finding with its shortest story.
 
-    address: the broker to run on; None: the cluster in memory. revert: the number of the fix to undo, in which case the
-    batch stops at the first finding; None: no fix is undone.
+    address: the broker to run on; None: the cluster in memory. revert: the number of the fix to undo; None: no fix is
+    undone.
     """
     counts: Counter[str] = Counter(batches=1)
-    found: dict[str, str] = {}
+    found: dict[str, Finding] = {}
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  fsync takes no time there
 
     @hypothesis.seed(seed)
@@ -117,8 +119,10 @@ def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Count
     )
     @hypothesis.given(stories())
     def play(drawn: Drawn) -> None:
-        if not (revert and found):
-            _play(drawn, folder, on, counts, found)
+        setting, steps = drawn
+        if revert in OF_ONE_RUN:
+            setting, steps = only_one(setting, steps)
+        _play(setting, steps, folder, on, counts, found)
 
     try:
         with (
@@ -131,24 +135,39 @@ def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Count
     return counts, found
 
 
-def _play(drawn: Drawn, folder: Path, on: Broker | None, counts: Counter[str], found: dict[str, str]) -> None:
-    setting, steps = drawn
-    place = Path(tempfile.mkdtemp(dir=folder))
+def _play(
+    setting: Setting,
+    steps: list[Step],
+    folder: Path,
+    on: Broker | None,
+    counts: Counter[str],
+    found: dict[str, Finding],
+) -> None:
     begun = time.process_time()
-    with on.world() if on else nullcontext() as world:
-        story = Story(setting, place, world)
-        problems = story.play(steps)
-    shutil.rmtree(place)
+    story, kind = _told(setting, steps, folder, on)
     counts["sequences"] += 1
     counts["milliseconds"] += round(1000 * (time.process_time() - begun))
     counts["of at least 8 steps"] += len(steps) >= 8
     counts["with two writes or refusals"] += sum(ended.counts for ended in story.ended) > 1
-    counts["left open at the end"] += story.open is not None and not problems
-    counts.update(f"{ended.step.verb}: exit {ended.code}" for ended in story.ended)
-    if problems:
-        kind = re.sub(r"\d+(\.\d+)?", "N", problems[0])
+    counts["with a start in two runs"] += len(story.started) > 1
+    counts["left open at the end"] += bool(story.open) and not kind
+    counts.update(f"{ended.name}: exit {ended.code}" for ended in story.ended)
+    if kind:
         counts[f"finding: {kind}"] += 1
-        found[kind] = min(found.get(kind, str(story)), str(story), key=len)
+        if kind not in found:
+            steps = reduced(steps, lambda shorter: _told(setting, shorter, folder, on)[1] == kind)
+            story, _ = _told(setting, steps, folder, on)
+            found[kind] = counts["sequences"], f"{steps}\n\n{story}"
+
+
+def _told(setting: Setting, steps: list[Step], folder: Path, on: Broker | None) -> tuple[Story, str]:
+    """Play a story, and return it with the kind of its first problem, which is empty if there is none."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    with on.world() if on else nullcontext() as world:
+        story = Story(setting, place, world)
+        problems = story.play(steps)
+    shutil.rmtree(place)
+    return story, problems[0].split(":")[0] if problems else ""
 
 
 def _tell(counts: Counter[str]) -> None:
@@ -157,6 +176,7 @@ def _tell(counts: Counter[str]) -> None:
     print(
         f"{counts['sequences']} sequences ({counts['of at least 8 steps']} of at least 8 steps, "
         f"{counts['with two writes or refusals']} with two writes or refusals, "
+        f"{counts['with a start in two runs']} with a start in two runs, "
         f"{counts['left open at the end']} left open), "
         f"{findings} findings, {counts['milliseconds'] / counts['sequences']:.0f} ms each; {verbs}",
         flush=True,

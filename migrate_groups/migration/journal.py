@@ -24,7 +24,7 @@ from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
-from migrate_groups.planning.change import Change, Order
+from migrate_groups.planning.change import Action, Change, Order
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
@@ -184,7 +184,7 @@ _RELEASES = (Verb.ROLLBACK, Verb.HAND_BACK)
 _AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
     (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
     (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
-    (Verb.ROLLBACK, State.UNDONE): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+    (Verb.ROLLBACK, State.UNDONE): _given_back,
     (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
@@ -296,5 +296,8 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
         is_move=bool(moved),
         handed=moved or {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
         begun=frozenset(begun),
+        in_place=frozenset(
+            order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)
+        ),
     )
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})

@@ -42,7 +42,7 @@ def test_story_by_name(tmp_path, shared, name):
     promise_kept(tmp_path, shared, setting, steps)
 
 
-@examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(max_examples=4, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
     """If commands that write run in any order, and other clients act in between, no command that ends with exit code 0

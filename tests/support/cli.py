@@ -116,15 +116,27 @@ class CliHere(Cli):
 
     def outcome(self, *arguments: object, stdin: str = "") -> tuple[int, str, str]:
         """Run a command and return its exit code, its stdout and its stderr."""
+        with self.as_process():
+            return self.outcome_within(*arguments, stdin=stdin)
+
+    @contextlib.contextmanager
+    def as_process(self) -> Iterator[None]:
+        """Set for a ``with`` block what commands share: the handlers of signals, the environment, and the folder."""
+        with (
+            signals_kept(),
+            mock.patch.dict(os.environ, self.environment, clear=True),
+            contextlib.chdir(self.folder),
+        ):
+            yield
+
+    def outcome_within(self, *arguments: object, stdin: str = "") -> tuple[int, str, str]:
+        """Do the same as `outcome`, within the block of `as_process`, in any thread."""
         command = ["migrate-groups", *map(str, arguments)]
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         status = 0
         with (
-            signals_kept(),
-            mock.patch.dict(os.environ, self.environment, clear=True),
             mock.patch.object(sys, "argv", command),
             mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode())))),
-            contextlib.chdir(self.folder),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):

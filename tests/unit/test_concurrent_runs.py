@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import handed_over
 from tests.support.stopped import carry_out
+from tests.support.turns import Turns
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OPTIONS = WriteOptions(settle=0, guard=0, uncommitted="leave")
@@ -39,46 +41,11 @@ REQUESTS = {
 }
 
 
-class Turns:
-    """Lets one of two threads run at a time, and chooses at each request which one runs next."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._running: set[int] = set()
-        self._next = 0
-        self._changed = threading.Condition()
-
-    def run(self, *functions: Callable[[], object]) -> None:
-        threads = [threading.Thread(target=self._run, args=(each,)) for each in functions]
-        with self._changed:
-            for thread in threads:
-                thread.start()
-                self._running.add(thread.ident or 0)
-            self._pass_on()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive()
-
-    def take(self) -> None:
-        """Let the other thread run, or not. Other threads than these two need not wait."""
-        with self._changed:
-            if threading.get_ident() in self._running:
-                self._pass_on()
-                self._changed.wait_for(lambda: self._next == threading.get_ident())
-
-    def _run(self, function: Callable[[], object]) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._next == threading.get_ident())
-        try:
-            function()
-        finally:
-            with self._changed:
-                self._running.remove(threading.get_ident())
-                self._pass_on()
-
-    def _pass_on(self) -> None:
-        self._next = self._random.choice(sorted(self._running)) if self._running else 0
-        self._changed.notify_all()
+def at_random(seed: int) -> Iterator[bool]:
+    """Yield for each request whether the other command goes on after it."""
+    draw = random.Random(seed)
+    often = draw.choice((0.5, 0.1))
+    return (draw.random() < often for _ in count())
 
 
 class Shared(InMemoryCluster):
@@ -144,10 +111,10 @@ def test_rollback_and_delete_offsets_at_once(seeds):
     """
     ends = set()
     for seed in seeds:
-        made, turns = Shared(), Turns(seed)
+        made, turns = Shared(), Turns(at_random(seed))
         (undone, roll_back), (cleaned, delete) = made.command(Verb.ROLLBACK), made.command(Verb.DELETE_OFFSETS)
         made.turns = turns
-        turns.run(roll_back, delete)
+        turns.run(delete, roll_back)
         made.turns = None
         offsets = made.both()
         assert [5, 6] in offsets.values(), seed
@@ -166,7 +133,7 @@ def test_with_journals_two_commands_at_once_act_one_after_the_other():
     """
     ends = set()
     for seed in range(60):
-        made, turns = Shared(has_journals=True), Turns(seed)
+        made, turns = Shared(has_journals=True), Turns(at_random(seed))
         (undone, roll_back), (cleaned, delete) = made.command(Verb.ROLLBACK), made.command(Verb.DELETE_OFFSETS)
         made.turns = turns
         turns.run(roll_back, delete)
@@ -209,7 +176,7 @@ def test_kills_while_both_run_at_once(seeds):
     """
     kills = 0
     for seed in seeds:
-        made, turns, draw = Shared(), Turns(seed), random.Random(seed)
+        made, turns, draw = Shared(), Turns(at_random(seed)), random.Random(seed)
         commands = {verb: made.command(verb) for verb in draw.sample((Verb.ROLLBACK, Verb.DELETE_OFFSETS), 2)}
         (_, first), (_, second) = commands.values()
         made.turns = turns

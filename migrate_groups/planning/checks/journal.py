@@ -26,6 +26,7 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
     - is_move: whether the target groups are on another cluster. Then nothing is claimed.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
+    - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
     - not_known: by group, why its claims are not known, and what to do.
@@ -37,6 +38,7 @@ class JournalFacts:
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
     is_move: bool = False
     begun: frozenset[Order] = frozenset()
+    in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
     not_known: Mapping[str, str] = field(default_factory=dict)
@@ -65,8 +67,11 @@ def journal(facts: JournalFacts) -> Judgement | None:
         return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     has_claims = any(facts.claims.values())
+    of_topics = _of_topics(facts)
     for order, targets in facts.handed.items() if has_claims else ():
-        for complaint in _complaints(facts, order, targets):
+        group, topic, number = order
+        claims = facts.of(group, TopicPartition(topic, number)) or of_topics.get((group, topic), ())
+        for complaint in _complaints(facts, order, targets, claims):
             complaints[complaint].append(f"{order[1]}-{order[2]}")
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
@@ -89,11 +94,29 @@ def journal(facts: JournalFacts) -> Judgement | None:
     return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
-def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield what speaks against the write of a partition of a source group, and what to do."""
+def _of_topics(facts: JournalFacts) -> Mapping[tuple[str, str], Claims]:
+    """Return the newest claims of other runs on each topic of a group, for partitions that a hand-over finds without.
+
+    Such a partition was added to the topic after the topic was handed over.
+    """
+    newest: dict[tuple[str, str], Claims] = {}
+    for group, of_group in facts.claims.items() if facts.verb is Verb.HAND_OVER else ():
+        for partition, claims in of_group.items():
+            known = newest.get((group, partition.topic))
+            if claims[0].run != facts.run and (known is None or known[0].at < claims[0].at):
+                newest[group, partition.topic] = claims
+    return newest
+
+
+def _complaints(
+    facts: JournalFacts, order: Order, targets: tuple[str, ...], claims: Claims
+) -> Iterator[tuple[str, str]]:
+    """Yield what speaks against the write of a partition of a source group, and what to do.
+
+    claims: those on the partition in the journal of the source group.
+    """
     group, partition = order[0], TopicPartition(*order[1:])
-    claims = facts.of(group, partition)
-    is_own = gives(claims, targets) and not facts.is_move
+    is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
@@ -101,6 +124,14 @@ def _complaints(facts: JournalFacts, order: Order, targets: tuple[str, ...]) -> 
         yield from _handed_on(facts, group, partition, targets)
     else:
         yield from _not_arrived_yet(facts, partition, targets)
+
+
+def _is_repeated(facts: JournalFacts, order: Order, newest: Claim) -> bool:
+    """Return whether this hand-over would write again what another run gave to the same target groups.
+
+    These may have processed records since, which would be processed twice.
+    """
+    return facts.verb is Verb.HAND_OVER and newest.run != facts.run and order not in facts.in_place
 
 
 def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
@@ -143,7 +174,7 @@ def _handed_on(
         return  # the source group's offset is not needed for that
     for target in targets:
         claims = facts.of(target, partition)
-        is_ours = gives(claims, [group]) and (group, *partition) in facts.begun
+        is_ours = gives(claims, [group]) and ((group, *partition) in facts.begun or claims[0].run == facts.run)
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
             yield _found(facts, target, claims[0]), "undo that run first"
     yield from _not_arrived_yet(facts, partition, targets)

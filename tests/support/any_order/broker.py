@@ -7,6 +7,7 @@ expiry of an offset, is replaced by the most similar request of an administrator
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass, replace
@@ -22,25 +23,43 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource
+from tests.support.any_order.acting import GROUPS
 from tests.support.any_order.world import World
 from tests.support.broker_world import BrokerWorld, broker_world
 
-_NAMES = ("old", "a", "b", "c", "t", "u")
+_NAMES = (*GROUPS, "t", "u")
+_FREE_CLIENTS = 2  # for two commands at once
 
 
 class Broker:
-    """A real broker and the tool's two clients, shared by all stories; each story has its own groups and topics."""
+    """A real broker and the tool's clients, shared by all stories; each story has its own groups and topics."""
 
-    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, second_client: SecondClient) -> None:
-        self.others, self.writer, self.second_client = others, writer, second_client
+    def __init__(self, others: BrokerWorld, config: ClientConfig, second_client: SecondClient) -> None:
+        self.others, self.second_client = others, second_client
+        self.administrator = KafkaPythonWriter(config)
+        self._config, self._writers = config, deque[KafkaPythonWriter]()
+
+    def writer(self) -> KafkaPythonWriter:
+        """Return a client that holds no group, and another one at each of two calls."""
+        free = [each for each in self._writers if not each._holds]
+        self._writers.extend(KafkaPythonWriter(self._config) for _ in range(_FREE_CLIENTS - len(free)))
+        self._writers.rotate()
+        return next(each for each in self._writers if not each._holds)
+
+    def close(self) -> None:
+        for each in (self.administrator, *self._writers):
+            each.close()
 
     @contextmanager
     def world(self) -> Iterator[World]:
         """Yield the `World` of one story. At its end all members leave, and its topics are deleted."""
         cluster = _Cluster(self)
+        world = _World(cluster)
         try:
-            yield _World(cluster)
+            yield world
         finally:
+            for _, member in world.left_behind:
+                member.close()
             cluster.clear()
 
 
@@ -51,9 +70,9 @@ def broker(bootstrap_servers: str) -> Iterator[Broker]:
     with (
         broker_world(bootstrap_servers) as others,
         closing(SecondClient(config)) as second_client,
-        closing(KafkaPythonWriter(config)) as writer,
+        closing(Broker(others, config, second_client)) as of,
     ):
-        yield Broker(others, writer, second_client)
+        yield of
 
 
 class _World(World):
@@ -84,16 +103,37 @@ class _Named:
         return called
 
 
-class _Cluster(_Named):
+class _Client(_Named):
+    """A client of a real broker behind those methods of `InMemoryCluster` that commands use."""
+
+    def alter(self, group: str, offsets):
+        return self.alter_offsets({group: offsets})[group]
+
+    def describe_topics(self, topics):
+        """Return the descriptions of these topics (None: all), without the topics of other stories."""
+        described = super().__getattr__("describe_topics")(topics)
+        return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
+
+    @contextmanager
+    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
+        with self._client.held(self._real[group], partitions, assignor, holder) as hold:
+            yield hold
+
+
+class _Cluster(_Client):
     """A real broker behind the methods of `InMemoryCluster`."""
 
     def __init__(self, of: Broker) -> None:
-        super().__init__(of.writer, _with_journals({name: of.others.name(name) for name in _NAMES}))
-        self.principal = of.writer.principal
+        real = {name: of.others.name(name) for name in _NAMES}
+        super().__init__(of.administrator, real | {journal_group(name): journal_group(real[name]) for name in GROUPS})
+        self.principal = of.administrator.principal
         self.second = _Named(of.second_client, self._real)
-        self._others = of.others
+        self._of, self._others = of, of.others
         self._members: dict[str, confluent_kafka.Consumer] = {}
         self._topics: list[str] = []
+
+    def other_client(self) -> _Client:
+        return _Client(self._of.writer(), self._real)
 
     def clear(self) -> None:
         for group in list(self._members):
@@ -116,7 +156,10 @@ class _Cluster(_Named):
         self._members[group] = self._others.join(self._real[group], *topics)
 
     def leave(self, group: str, member_id: str) -> None:
-        self._others.leave(self._members.pop(group))
+        if group in self._members:
+            self._others.leave(self._members.pop(group))
+        else:
+            self._others.remove_member(self._real[group], member_id)
 
     def commit(self, group: str, partition: TopicPartition, offset: int) -> None:
         self.commit_all(group, {partition: offset})
@@ -134,34 +177,17 @@ class _Cluster(_Named):
         done = consumer.commit(offsets=offsets, asynchronous=False)
         assert [each.error for each in done if each.error] == []
 
+    def delete(self, group: str, partitions) -> None:
+        self.delete_offsets({group: partitions})
+
+    def delete_group(self, group: str) -> None:
+        self.delete_groups([group])
+
     def description(self, group: str):
         return raise_first(self.describe_groups([group]))[group]
 
     def offsets(self, group: str):
         return raise_first(self.committed({group: None}, wait=False))[group]
-
-    def alter(self, group: str, offsets):
-        return self.alter_offsets({group: offsets})[group]
-
-    def delete(self, group: str, partitions):
-        return self.delete_offsets({group: partitions})[group]
-
-    def delete_group(self, group: str):
-        return self.delete_groups([group])[group]
-
-    def describe_topics(self, topics):
-        """Return the descriptions of these topics (None: all), without the topics of other stories."""
-        described = super().__getattr__("describe_topics")(topics)
-        return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
-
-    @contextmanager
-    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
-        with self._client.held(self._real[group], partitions, assignor, holder) as hold:
-            yield hold
-
-
-def _with_journals(names: Mapping[str, str]) -> dict[str, str]:
-    return {**names, **{journal_group(name): journal_group(real) for name, real in names.items()}}
 
 
 def _renamed(value, names: Mapping[str, str]):

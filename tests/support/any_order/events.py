@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrate_groups.model.answers import Answer
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from tests.support.any_order.world import Killed, World
+from tests.support.any_order.acting import GROUPS, Killed
+from tests.support.any_order.world import World
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class Grow(Event):
         added = TopicPartition(self.topic, len(there))
         world.cluster.add_partitions(self.topic, len(there) + 1)
         world.ledger.starts[added] = world.ledger.ends[added] = 0
-        for group in ("old", "a", "b", "c"):
+        for group in GROUPS:
             world.gone[group, added] = (world.moments, "added")
         for running in list(world.applications.values()):
             if self.topic in running.topics:
@@ -165,22 +167,51 @@ class Grow(Event):
 
 
 @dataclass(frozen=True)
+class Copy(Event):
+    """Somebody copies the files of a run. The copy is a run with the name ``copy/NAME``.
+
+    receipt: whether the receipt is copied too, and not only the spec or the snapshot.
+    """
+
+    of: str
+    receipt: bool = True
+
+    def do(self, world: World) -> None:
+        world.copy_run(self.of, self.receipt)
+
+
+@dataclass(frozen=True)
 class Kill(Event):
     """The running command is killed, as by ``kill -9``."""
 
     def do(self, world: World) -> None:
-        world.dead = True
-        raise Killed
+        if world.verb:
+            world.verb.dead = True
+            raise Killed
 
 
 @dataclass(frozen=True)
 class Refuse(Event):
-    """Brokers refuse to alter this partition's offset in the next request that alters offsets."""
+    """Brokers refuse to alter this partition's offset in the next request that alters offsets.
+
+    claim: whether this request writes a claim to a journal of the tool, and not an offset of another group.
+    """
 
     partition: TopicPartition
+    claim: bool = False
 
     def do(self, world: World) -> None:
-        world.refused.add(self.partition)
+        world.refused.add((self.partition, self.claim))
+
+
+@dataclass(frozen=True)
+class Evict(Event):
+    """Brokers remove the member with which a command keeps other runs from a group: its heartbeats did not arrive."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        world.evict(journal_group(self.group))
 
 
 @dataclass(frozen=True)

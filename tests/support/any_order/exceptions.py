@@ -20,6 +20,7 @@ SLACK = 2.5
 class Verdict:
     """What a command told the operator with exit code 0: these partitions belong to this group.
 
+    - run: the name of the command's run.
     - watched: the time until which the command had to notice other consumers. This is the command's end (with
       ``guard`` 0, its last write), or its start plus ``settle`` and ``guard`` if that is later. For hand-back it is
       always the former. It is 0 if the command read no offsets, because the receipt of a killed run said that
@@ -30,6 +31,7 @@ class Verdict:
     """
 
     verb: str
+    run: str
     group: str
     groups: tuple[str, ...]
     partitions: frozenset[TopicPartition]
@@ -73,7 +75,8 @@ def taken_away(world, application, partition: TopicPartition) -> bool:
     A straggler is an application that the operator did not start; the command reports it with exit code 4. The group
     that gets the partition must process the records that the straggler skips.
     """
-    return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
+    wrote = (verb.wrote for verb in world.verbs.values())
+    return application.straggles and any((application.group, partition) in places for places in wrote)
 
 
 def overtaken(world, application) -> None:

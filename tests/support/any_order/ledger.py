@@ -62,6 +62,12 @@ class Ledger:
         for offset in offsets:
             self.repeatable[partition].setdefault(offset, why)
 
+    def may_do_both(self, partition: TopicPartition, why: str) -> None:
+        """Allow that any record so far is never processed, or processed again. why: the reason."""
+        every = range(self.starts[partition], self.ends[partition])
+        self.may_skip(partition, every, why)
+        self.may_repeat(partition, every, why)
+
     def __str__(self) -> str:
         return "\n".join(self._lines()) or "nothing was processed"
 

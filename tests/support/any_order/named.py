@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
-from tests.support.any_order.story import Run, Setting, Step
+from tests.support.any_order.events import At, Copy, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
+from tests.support.any_order.runs import AtOnce, Command, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 # Target group ``a`` has committed offsets from an earlier trial.
@@ -13,78 +13,148 @@ TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
 NAMED: dict[str, tuple[Setting, list[Step]]] = {
     "a rollback leaves a partition, whose offset expired in the source, in some group": (
         Setting(),
-        [Run("migrate"), Expire("old", T), Run("rollback")],
+        [Command("hand-over"), Expire("old", T), Command("rollback")],
     ),
     "delete-offsets after a rollback leaves the source its offsets": (
         TRIED,
-        [Run("migrate"), Run("rollback"), Run("delete-offsets")],
+        [Command("hand-over"), Command("rollback"), Command("delete-offsets")],
     ),
     # The target group had committed offsets before the run. They do not show what the source group has processed.
     "hand-back after a rollback leaves the source where it stopped": (
         TRIED,
-        [Run("migrate"), Run("rollback"), Run("hand-back")],
+        [Command("hand-over"), Command("rollback"), Command("hand-back")],
     ),
     # The consumer commits every 5 s, so that a rollback sees it before the write or during the guard.
     "a rollback sees a consumer without membership": (
         Setting(),
         [
-            Run("migrate", starts=True, member=False),
-            Run("rollback", stops=False, starts=True),
+            Command("hand-over", starts=True, member=False),
+            Command("rollback", stops=False, starts=True),
             Pass(10),
         ],
     ),
     "a rollback reads partitions that were in place before the run": (
         Setting(existing={("a", T): 10, ("a", U): 10}),
-        [Run("migrate", starts=True), Pass(10), Run("rollback", starts=True)],
+        [Command("hand-over", starts=True), Pass(10), Command("rollback", starts=True)],
     ),
     # A partition is added while the run waits for the source group. The run writes its log start offset.
     "a rollback leaves an added partition in some group": (
         Setting(),
-        [Run("migrate", events=(At("before committed", 1, Grow("u")),)), Run("rollback")],
+        [Command("hand-over", events=(At("before committed", 1, Grow("u")),)), Command("rollback")],
     ),
     # The run is killed before it hands anything over.
     "hand-back after a killed migration leaves the source where it stopped": (
         TRIED,
-        [Run("migrate", events=(At("after receipt", 1, Kill()),)), Run("hand-back")],
+        [Command("hand-over", events=(At("after receipt", 1, Kill()),)), Command("hand-back")],
     ),
     # The source group's offsets have been deleted. The target group's offset of u expires between two requests.
     "hand-back leaves a partition, whose offset expired in the target, in some group": (
         Setting(),
         [
-            Run("migrate"),
-            Run("delete-offsets"),
-            Run("hand-back", events=(At("before sleep", 1, Expire("a", U)),)),
+            Command("hand-over"),
+            Command("delete-offsets"),
+            Command("hand-back", events=(At("before sleep", 1, Expire("a", U)),)),
         ],
     ),
     # After the expiry it is unknown how far the group had come.
     "the same command hands nothing over again to a group that has expired": (
         Setting(settle=0),
-        [Run("migrate", starts=True), Pass(6), Stop("a"), ExpireGroup("a"), Run("migrate", starts=True)],
+        [Command("hand-over", starts=True), Pass(6), Stop("a"), ExpireGroup("a"), Command("hand-over", starts=True)],
     ),
     # The group commits while the command, run again, reads back the offsets that it had confirmed.
     "the same command hands nothing over again to a group that starts meanwhile": (
         Setting(on_existing="overwrite"),
         [
-            Run("apply", of="apply", starts=True, member=False),
-            Run("apply", of="apply", again=True),
+            Command("hand-over", of="apply", starts=True, member=False),
+            Command("hand-over", of="apply", again=True),
             Stop("c"),
-            Run("apply", of="apply", again=True, starts=True),
+            Command("hand-over", of="apply", again=True, starts=True),
         ],
     ),
     # The same, and then a new snapshot has another offset, because the source group came back.
     "a new snapshot is not handed over to a group that has started": (
         Setting(on_existing="overwrite", settle=0),
         [
-            Run("apply", of="apply", starts=True, member=False),
-            Run("apply", of="apply", again=True),
+            Command("hand-over", of="apply", starts=True, member=False),
+            Command("hand-over", of="apply", again=True),
             Straggle("old", True, True),
             Stop("c"),
             Pass(4),
             Stop("old"),
-            Run("apply", of="apply"),
+            Command("hand-over", of="apply"),
         ],
     ),
 }
 
-REVERTED = dict(enumerate(list(NAMED)[:4], 1))
-"""By key of `reverts.FIXES`, the name of the story that fails without this fix."""
+# Stories of several runs, which fail without the claims of the runs.
+_OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
+    "a topic that one run has handed over is not handed over by another": (
+        Setting(),
+        [Command("hand-over", starts=True), Pass(5), Command("hand-over", of="apply")],
+    ),
+    "a topic that two runs hand over at once is handed over by one of them": (
+        Setting(),
+        [AtOnce(Command("hand-over"), Command("hand-over", of="apply"), (30, 30))],
+    ),
+    "a run whose target group has handed the topics on is not handed back": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "b", "u": "b"})}),
+        [
+            Command("hand-over", of="one", starts=True),
+            Pass(5),
+            Command("hand-over", of="two", starts=True),
+            Command("hand-back", of="one"),
+        ],
+    ),
+    "delete-offsets leaves the source its offsets if another run has handed the topics back to it": (
+        Setting(
+            runs={"one": Run(), "two": Run(source="a", to={"t": "old", "u": "old"}, verb="apply")},
+            on_existing="overwrite",
+        ),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two"),
+            Command("delete-offsets", of="one"),
+        ],
+    ),
+    "a copy of a run directory does not undo what its original has undone": (
+        Setting(),
+        [
+            Command("hand-over"),
+            Copy("split"),
+            Command("hand-back"),
+            Command("hand-over", of="apply"),
+            Command("hand-back", of="copy/split"),
+        ],
+    ),
+    "a target group gives back its own offsets too when a run is rolled back": (
+        Setting(
+            runs={"one": Run(to={"t": "a"}), "two": Run(source="a", to={"t": "b"})},
+            existing={("a", T): 30},
+            on_existing="overwrite",
+        ),
+        [Command("hand-over", of="one"), Command("rollback", of="one"), Command("hand-over", of="two")],
+    ),
+    # The application commits also for the partition that was added during the hand-over.
+    "a partition that was added to a topic during a run is not handed over after its rollback": (
+        Setting(runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, uncommitted="leave"),
+        [
+            Command("hand-over", of="one", starts=True, events=(At("after receipt", 2, Grow("u")),)),
+            Command("rollback", of="one"),
+            Command("hand-over", of="two"),
+        ],
+    ),
+    "a run that has lost its run directory does not hand over again to a group that has run": (
+        Setting(on_existing="overwrite"),
+        [
+            Command("hand-over", starts=True),
+            Pass(5),
+            Copy("split", receipt=False),
+            Stop("a"),
+            Command("hand-over", of="copy/split", starts=True),
+        ],
+    ),
+}
+NAMED |= _OVERLAPPING
+
+REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
+"""By name, the key of `reverts.FIXES` without which the story fails."""

@@ -19,6 +19,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import console
 from migrate_groups.cli import registry as commands
 from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.signals import Stops
 from migrate_groups.migration.ports import Clients
 
 _REPLACED = ("replace", "rename")  # the functions of `os` with which a run's files are put in place
@@ -44,6 +45,9 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
             put(os, name, _watched(world, getattr(os, name)))
         # The thread that asks the second client runs at once to its end, so that a story is the same each time.
         put(threading.Thread, "start", _start)
+        # Only the main thread can handle signals, and of two commands at once none runs there.
+        put(Stops, "heed", lambda _: None)
+        put(Stops, "none_lost", lambda _: nullcontext())
         put(commands, "command_line", lambda called=(): _command_line(*called))
         if not tables:
             put(console, "_print", _print_lines)

@@ -1,145 +1,53 @@
-"""A story: an operator runs commands that write, and obeys their messages, while other clients act at random."""
+"""A story: operators run commands that write, and obey their messages, while other clients act at random."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
-from tests.support.any_order.events import At, Event
+from tests.support.any_order.acting import GROUPS, Killed, Verb
+from tests.support.any_order.events import Event
+from tests.support.any_order.judge import (
+    BACK,
+    KILLED,
+    Ended,
+    judge_coverage,
+    judge_deletion,
+    judge_exit_code,
+    judge_half_done,
+    judge_hand_over,
+)
+from tests.support.any_order.requests import SESSION_SECONDS
+from tests.support.any_order.runs import AtOnce, Command, Edit, Run, Setting, Start, Step
 from tests.support.any_order.seams import opened_up
-from tests.support.any_order.world import Killed, Verb, World
+from tests.support.any_order.world import World
 from tests.support.cli import CliHere
-
-GROUPS = ("old", "a", "b", "c")
-KILLED = -9
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """The state in which a story begins. The source group ``old`` has committed offsets for the topics t and u.
-
-    split: for each topic the group that gets it; ``old``: it is not handed over. existing: the committed offsets of
-    target groups.
-    """
-
-    partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
-    records: int = 40
-    committed: int = 10
-    split: dict[str, str] = field(default_factory=lambda: {"t": "a", "u": "a"})
-    existing: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    on_existing: str = "refuse"
-    uncommitted: str = "refuse"
-    vanished: str = "refuse"
-    settle: int = 6
-    guard: int = 6
-    latest: bool = True
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self.split.values()) - {"old"}))
-
-    @property
-    def moved(self) -> tuple[str, ...]:
-        return tuple(topic for topic, group in self.split.items() if group != "old")
-
-    def spec(self) -> str:
-        staying = [topic for topic, group in self.split.items() if group == "old"]
-        targets = {group: [topic for topic in self.moved if self.split[topic] == group] for group in self.targets}
-        options = {"on_existing": self.on_existing, "uncommitted": self.uncommitted, "vanished": self.vanished}
-        options |= {"settle": f"{self.settle}s", "guard": f"{self.guard}s"}
-        return "\n".join(
-            [
-                'source = "old"',
-                *(f'[[target]]\ngroup = "{group}"\ntopics = {topics}' for group, topics in targets.items()),
-                *([f"[stay]\ntopics = {staying}"] if staying else []),
-                "[options]",
-                *(f'{name} = "{value}"' for name, value in options.items()),
-            ]
-        )
-
-
-@dataclass(frozen=True)
-class Start:
-    """A step of a story: the operator starts a group's application, if the group owns topics."""
-
-    group: str
-    member: bool = True
-
-
-@dataclass(frozen=True)
-class Resplit:
-    """A step of a story: the operator changes the split spec, after a successful rollback or hand-back."""
-
-    split: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A step of a story: the operator runs a command.
-
-    - of: the group, if the verb is delete, keep or restore. Otherwise the write that the command makes or reverts:
-      ``split`` or ``apply``.
-    - stops: whether the operator first stops the applications that must not run.
-    - starts: whether the operator starts the applications of the groups that got the topics, after exit 0.
-    - member: whether these applications join their groups as members.
-    """
-
-    verb: str
-    of: str = "split"
-    events: tuple[At, ...] = ()
-    stops: bool = True
-    starts: bool = False
-    member: bool = True
-    hold: bool = False
-    again: bool = False
-
-
-Step = Event | Start | Resplit | Run
-"""A step of a story. An `Event` happens between two commands."""
-
-
-class Write(NamedTuple):
-    """A hand-over: the group that each topic gets, and the receipt."""
-
-    source: str
-    targets: tuple[str, ...]
-    to: dict[str, str]
-    receipt: str = ""
-
-
-@dataclass
-class Ended:
-    """The result of a command. wrote: whether the command has altered or deleted a committed offset."""
-
-    step: Run
-    code: int
-    out: str
-    err: str
-    wrote: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Return whether the command has written, or has refused to write."""
-        return self.wrote or self.code in (3, 4)
+from tests.support.turns import Turns
 
 
 class Story:
     """A story (a random sequence of commands and events), played until it ends or the promise is broken.
 
-    The promise: after exit 0 no record is skipped or processed twice, except in the cases that `exceptions` lists.
+    The promise: after exit 0 no record is skipped or processed twice, except in the cases that `exceptions` lists, and
+    no two runs have told groups to start on the same partition.
     """
 
     def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
         self.setting, self.folder, self.world = setting, folder, world or World()
         self.tool = CliHere(folder)
+        self.runs = dict(setting.runs)
         self.ended: list[Ended] = []
-        self.open: Run | None = None
+        # By run, the way back that is not complete. Its operator completes it before anything else.
+        self.open: dict[str, Command] = {}
+        # The runs whose last command was a successful way back.
+        self.undone: set[str] = set()
         self.kept: set[str] = set()
         world = self.world
+        world.copy_run = self.copy
         for topic, count in setting.partitions.items():
             world.cluster.create_topic(topic, count)
             world.owner[topic] = "old"
@@ -150,13 +58,12 @@ class Story:
                 world.cluster.commit("old", partition, setting.committed)
         for (group, partition), offset in setting.existing.items():
             world.cluster.commit(group, partition, offset)
-        (folder / "split.toml").write_text(setting.spec())
 
     # Steps.
 
     def play(self, steps: Sequence[Step], *, tables: bool = False) -> list[str]:
         """Play the steps and the end of the story. Return the problems that break the promise of `Story`."""
-        with opened_up(self.world, tables=tables):
+        with opened_up(self.world, tables=tables), self.tool.as_process():
             for step in steps:
                 self.do(step)
                 self.judge()
@@ -171,27 +78,21 @@ class Story:
             step.do(self.world)
         elif isinstance(step, Start):
             self.start(step.group, member=step.member)
-        elif isinstance(step, Resplit):
-            self.resplit(step)
+        elif isinstance(step, Edit):
+            self.edit(step)
+        elif isinstance(step, AtOnce):
+            self.at_once(step)
         else:
             self.run(step)
+
+    @property
+    def started(self) -> set[str]:
+        """The runs that have told their operators to start applications. A copy counts as its original."""
+        return {Path(ended.step.of).name for ended in self.ended if ended.starts}
 
     def judge(self) -> None:
         for found in exceptions.repeated(self.world):
             self.world.problem(found)
-
-    def resplit(self, step: Resplit) -> None:
-        last = self.ended[-1] if self.ended else None
-        if (
-            last is None
-            or (last.code, last.step.of) != (0, "split")
-            or last.step.verb not in ("rollback", "hand-back")
-            or {*self.world.owner.values()} != {"old"}
-        ):
-            return
-        self.setting = replace(self.setting, split=dict(step.split))
-        (self.folder / "split.toml").write_text(self.setting.spec())
-        self.world.tell(f"the operator changes the split: {self.setting.split}")
 
     def start(self, group: str, *, member: bool) -> None:
         topics = [topic for topic, owner in self.world.owner.items() if owner == group]
@@ -203,213 +104,193 @@ class Story:
             self.world.tell(f"the operator stops {group}")
             self.world.stop(group)
 
-    # Verbs.
+    # Runs and their files.
 
-    def write(self, step: Run) -> Write:
-        """Return the write that a step makes or reverts. For delete, keep and restore it is within one group."""
+    def edit(self, step: Edit) -> None:
+        run = self.runs.get(step.of)
+        if run is None or run.verb != "migrate" or (self.has_receipt(step.of) and step.of not in self.undone):
+            return
+        self.runs[step.of] = replace(run, to=dict(step.to))
+        self.world.tell(f"the operator changes the split of {step.of}: {dict(step.to)}")
+
+    def copy(self, of: str, receipt: bool) -> None:
+        """Copy the files of a run, as `Copy` does."""
+        run = self.runs.get(of)
+        if run is None or not (self.folder / run.file(of)).exists():
+            return
+        name = f"copy/{of}"
+        if any(verb.of == name for verb in self.world.verbs.values()):
+            return
+        _copy(self.folder / run.file(of), self.folder / run.file(name))
+        _copy(self.folder / run.receipt(of) if receipt else None, self.folder / run.receipt(name))
+        self.runs[name] = run
+        self.undone = self.undone - {name} | ({name} if of in self.undone else set())
+        self.open.pop(name, None)
+        self.world.handed_over[name] = self.world.handed_over.get(of, 0.0)
+
+    def has_receipt(self, name: str) -> bool:
+        return (self.folder / self.runs[name].receipt(name)).exists()
+
+    def prepare(self, step: Command) -> bool:
+        """Write the spec, or take the snapshot, of a hand-over. Return whether it has something to hand over."""
+        name, run = step.of, self.runs[step.of]
+        file = self.folder / run.file(name)
+        if run.verb == "apply" and step.again and file.exists():
+            return True
+        if name in self.undone or not self.has_receipt(name):
+            topics = self.topics(run.source)
+            run = replace(run, to={topic: run.to[topic] for topic in topics if topic in run.to})
+            if not run.to or (
+                run.verb == "apply" and run.source != "old" and set(topics) != self.committed(run.source)
+            ):
+                return False
+            self.runs[name] = run
+            if run.verb == "migrate":
+                file.write_text(self.setting.spec(run, topics))
+        return (
+            run.verb == "migrate" or not self.call(step, "snapshot", run.source, "-o", run.file(name), "--force").code
+        )
+
+    def committed(self, group: str) -> set[str]:
+        return {partition.topic for partition in self.world.cluster.offsets(group)}
+
+    def topics(self, group: str) -> list[str]:
+        """Return the topics of a group that its operator was told to start, and that still has offsets for them."""
+        if group == "old":
+            return list(self.setting.partitions)
+        told = {each for verdict in self.world.verdicts if verdict.group == group for each in verdict.partitions}
+        return sorted({partition.topic for partition in told} & self.committed(group))
+
+    # Commands.
+
+    def at_once(self, step: AtOnce) -> None:
+        self.world.turns = Turns(step.passes())
+        self.world.tell("two commands at once:")
+        self.world.turns.run(lambda: self.run(step.first), lambda: self.run(step.second))
+        self.world.turns = None
+
+    def run_of(self, step: Command) -> Run:
+        """Return the run of a step. That of delete, keep and restore is within one group."""
         if step.verb in _OF_A_GROUP:
             owned = [topic for topic, owner in self.world.owner.items() if owner == step.of]
-            return Write(step.of, (step.of,), dict.fromkeys(owned, step.of))
-        if step.of == "apply":
-            return Write("old", ("c",), dict.fromkeys(self.setting.partitions, "c"), "snap.csv.c.receipt.json")
-        to = {topic: self.setting.split[topic] for topic in self.setting.moved}
-        return Write("old", self.setting.targets, to, "split.toml.run")
+            return Run(source=step.of, to=dict.fromkeys(owned, step.of))
+        return self.runs[step.of]
 
-    def may(self, step: Run) -> bool:
-        """Return whether an operator who knows the commands so far would run this command now."""
-        write = self.write(step)
-        owners = {self.world.owner[topic] for topic in write.to}
-        if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
-            return False
-        if step.verb == "delete":
-            return not write.to and self.world.cluster.description(step.of).exists
+    def may(self, step: Command) -> bool:
+        """Return whether an operator, who knows only the commands of this run, would run this command now."""
         if step.verb in _OF_A_GROUP:
-            return bool(write.to) and (step.verb == "keep" or step.of in self.kept)
-        if step.verb in ("migrate", "apply"):
-            return owners <= {write.source, None} or (owners <= {*write.targets, None})
-        return (self.folder / write.receipt).exists() and owners <= {write.source, *write.targets, None}
+            owns = step.of in self.world.owner.values()
+            if self.open:
+                return False
+            if step.verb == "delete":
+                return not owns and self.world.cluster.description(step.of).exists
+            return owns and (step.verb == "keep" or step.of in self.kept)
+        if step.of not in self.runs:
+            return False
+        return step.verb == "hand-over" or self.has_receipt(step.of)
 
-    def run(self, step: Run) -> None:
+    def run(self, step: Command) -> None:
         if not self.may(step):
             return
-        write = self.write(step)
         if step.stops:
-            self.stop_for(step, write)
-        there = step.again and (self.folder / "snap.csv").exists()
-        if step.verb == "apply" and not there and self.call(step, "snapshot", "old", "-o", "snap.csv", "--force").code:
+            self.stop_for(step, self.run_of(step))
+        if step.verb == "hand-over" and not self.prepare(step):
             return
         if step.verb == "keep":
             if not self.call(step, "snapshot", step.of, "-o", f"kept-{step.of}.csv", "--force").code:
                 self.kept.add(step.of)
             return
-        world = self.world
-        began = world.seconds
-        world.verb = verb = Verb(
-            began=began,
+        world, run = self.world, self.run_of(step)
+        verb = Verb(
+            name=run.verb if step.verb == "hand-over" else step.verb,
+            of=step.of,
+            client=world.cluster.other_client(),
+            began=world.seconds,
             first=world.moments,
-            groups=(write.source, *write.targets),
-            partitions=frozenset(world.partitions(write.to)),
-            of_topic={topic: (write.source, target) for topic, target in write.to.items()},
+            planned=list(step.events),
+            groups=tuple(dict.fromkeys((run.source, *run.targets))),
+            partitions=frozenset(world.partitions(run.to)),
+            of_topic={topic: (run.source, target) for topic, target in run.to.items()},
             by_choice="apply --restore was told to" if step.verb == "restore" else "",
         )
-        world.planned = list(step.events)
-        told = len(world.told)
-        ended = self.call(step, *self.command(step))
-        verb, world.verb, world.planned = world.verb, None, []
-        ended.wrote = bool(verb.wrote)
-        self.ended.append(ended)
-        said = [line for line in ended.err.splitlines() if line]
-        world.told.insert(told, f"{began:7.1f} s  $ {' '.join(self.command(step))}")
-        world.tell(f"  exit {ended.code}: {' / '.join(said[-3:])}")
-        self.judge_verb(step, ended, verb)
+        with world.running(verb):
+            world.tell(f"$ {' '.join(self.command(step, run))}")
+            ended = self.call(step, *self.command(step, run))
+            ended.wrote = bool(verb.wrote)
+            self.ended.append(ended)
+            said = [line for line in ended.err.splitlines() if line]
+            world.tell(f"  exit {ended.code}: {' / '.join(said[-3:])}")
+            self.judge_verb(run, ended, verb)
 
-    def stop_for(self, step: Run, write: Write) -> None:
+    def stop_for(self, step: Command, run: Run) -> None:
         """Stop the applications that must not run during a command. With migrate, a group keeps its other topics."""
-        if step.verb in _STOPS_SOURCE and (was := self.world.applications.get(write.source)):
-            self.stop(write.source)
-            stays = [each for each in was.topics if each not in write.to and self.world.owner[each] == write.source]
-            if step.verb == "migrate" and stays:
-                self.world.start(write.source, stays, member=was.member, latest=was.latest)
-        for group in write.targets if step.verb in _STOPS_TARGETS else ():
+        if (step.verb == "hand-over" or step.verb in _STOPS_SOURCE) and (
+            was := self.world.applications.get(run.source)
+        ):
+            self.stop(run.source)
+            stays = [each for each in was.topics if each not in run.to and self.world.owner[each] == run.source]
+            if step.verb == "hand-over" and run.verb == "migrate" and stays:
+                self.world.start(run.source, stays, member=was.member, latest=was.latest)
+        for group in run.targets if step.verb in BACK else ():
             self.stop(group)
 
-    def command(self, step: Run) -> tuple[str, ...]:
-        receipt = self.write(step).receipt
-        options = ("--settle", f"{self.setting.settle}s", "--guard", f"{self.setting.guard}s")
-        return {
-            "migrate": ("migrate", "split.toml", "--wait", "20s", "--yes", *(("--hold",) if step.hold else ())),
-            "apply": (
-                *("apply", "snap.csv", "--to-group", "c", *options, "--yes", "--on-existing", self.setting.on_existing),
-                *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
-            ),
-            "restore": (
-                *("apply", f"kept-{step.of}.csv", "--restore", "--on-existing", "overwrite", *options, "--yes"),
+    def command(self, step: Command, run: Run) -> tuple[str, ...]:
+        """Return the arguments of the command line."""
+        options = ("--settle", f"{self.setting.settle}s", "--guard", f"{self.setting.guard}s", "--yes")
+        if step.verb == "delete":
+            return ("delete-group", step.of, "--yes")
+        if step.verb == "restore":
+            return (
+                *("apply", f"kept-{step.of}.csv", "--restore", "--on-existing", "overwrite", *options),
                 *("--receipt", f"restore-{step.of}-{len(self.ended)}.json"),
-            ),
-            "rollback": ("rollback", receipt, "--yes"),
-            "hand-back": ("hand-back", receipt, "--wait", "20s", "--yes"),
-            "delete-offsets": ("delete-offsets", receipt, "--yes"),
-            "delete": ("delete-group", step.of, "--yes"),
-        }[step.verb]
+            )
+        if step.verb != "hand-over":
+            wait = ("--wait", "20s") if step.verb == "hand-back" else ()
+            return (step.verb, run.receipt(step.of), *wait, "--yes")
+        if run.verb == "migrate":
+            return ("migrate", run.file(step.of), "--wait", "20s", "--yes", *(("--hold",) if step.hold else ()))
+        return (
+            *("apply", run.file(step.of), "--to-group", *run.targets, *options),
+            *("--on-existing", self.setting.on_existing),
+            *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
+        )
 
-    def call(self, step: Run, *arguments: str) -> Ended:
+    def call(self, step: Command, *arguments: str) -> Ended:
         try:
-            code, out, err = self.tool.outcome(*arguments)
+            code, out, err = self.tool.outcome_within(*arguments)
         except Killed:
             code, out, err = KILLED, "", "killed"
-        self.world.dead = False
-        return Ended(step, code, out, err)
+        return Ended(step, self.world.verb.name if self.world.verb else arguments[0], code, out, err)
 
-    # The meaning of an exit code.
-
-    def judge_verb(self, step: Run, ended: Ended, verb: Verb) -> None:
-        world = self.world
-        if ended.code not in (0, 2, 3, 4, 130, KILLED):
-            world.problem(f"exit {ended.code} of {step.verb}: {ended.err.strip()}")
-        if ended.code in (2, 3) and verb.wrote:
-            world.problem(
-                f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
-            )
-        if step.verb == "delete-offsets" and (ended.code == 0 or verb.wrote):
-            # The target groups own the topics now, even if the hand-over was killed before it said so.
-            self.world.owner |= self.write(step).to
-        if ended.code in (4, 130, KILLED):
-            self.judge_half_done(step, ended, verb)
+    def judge_verb(self, run: Run, ended: Ended, verb: Verb) -> None:
+        """Judge a command that has ended, and start the applications that it told the operator to start."""
+        step, world = ended.step, self.world
+        judge_exit_code(world, ended, verb)
+        if step.verb == "hand-over" and verb.sent:
+            world.handed_over[step.of] = world.seconds
+        if step.verb == "delete-offsets":
+            judge_deletion(world, run, ended, verb)
+        if ended.code in (4, 130, KILLED) and judge_half_done(world, run, ended, verb):
+            self.open[step.of] = replace(step, events=())
+        self.undone.discard(step.of)
         if ended.code or step.verb == "delete":
             return
-        self.judge_coverage(step, verb)
-        if step.verb in ("migrate", "apply", "rollback", "hand-back"):
-            self.judge_hand_over(step, verb, idle="; nothing was written" in ended.err)
+        judge_coverage(world, ended, verb)
+        if step.verb == "hand-over" or step.verb in BACK:
+            judge_hand_over(world, self.setting, run, ended, verb)
+            self.open.pop(step.of, None)
+            self.undone |= {step.of} if step.verb in BACK else set()
             if step.starts:
-                for group in dict.fromkeys(self.world.owner[topic] for topic in self.write(step).to):
+                for group in dict.fromkeys(world.owner[topic] for topic in run.to):
                     self.start(group or "", member=step.member)
-
-    def judge_half_done(self, step: Run, ended: Ended, verb: Verb) -> None:
-        if step.verb not in ("rollback", "hand-back"):
-            return
-        if verb.wrote:
-            for topic in self.write(step).to:
-                self.world.owner[topic] = None
-            self.open = replace(step, events=())
-        if "processed twice" in ended.err:
-            ledger = self.world.ledger
-            for partition in verb.partitions:
-                said = range(ledger.starts[partition], ledger.ends[partition])
-                ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
-
-    def judge_coverage(self, step: Run, verb: Verb) -> None:
-        """Check, after exit 0, that each partition has a committed offset if it had one when the command read it."""
-        for partition in sorted(verb.covered):
-            committed = {
-                group: verb.believed.get((group, partition), self.world.committed_offset(group, partition))
-                for group in verb.groups
-            }
-            if not any(offset is not None for offset in committed.values()) and not exceptions.deleted_after(
-                self.world, verb, step.verb, partition
-            ):
-                self.world.problem(f"{step.verb} with exit 0 leaves {partition} in no group")
-
-    def judge_hand_over(self, step: Run, verb: Verb, *, idle: bool) -> None:
-        world, setting = self.world, self.setting
-        source, _, to, _ = self.write(step)
-        back = step.verb in ("rollback", "hand-back")
-        watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
-        # Without a guard, no command looks for other consumers after its write.
-        last_look = world.seconds if setting.guard else verb.wrote_at
-        until = max(last_look, verb.began + watched) if verb.last_read else 0.0
-        for topic, target in to.items():
-            group = source if back else target
-            partitions = frozenset(each for each in verb.partitions if each.topic == topic)
-            if world.owner[topic] == group and (idle or not verb.last_read):
-                continue  # the verb had nothing to do, so the offsets that an earlier verb read still count
-            world.owner[topic] = group
-            last_read = (
-                verb.last_read if back else {**verb.last_read, **verb.confirmed}
-            )  # later it only takes a snapshot
-            world.verdicts.append(
-                exceptions.Verdict(
-                    verb=step.verb,
-                    group=group,
-                    groups=verb.groups,
-                    partitions=partitions,
-                    ended=world.seconds,
-                    watched=until,
-                    last_read={each: last_read.get((group, each), verb.first) for each in partitions},
-                    uncovered=frozenset(partitions - verb.covered)
-                    | (self._not_handed_over(verb) if back else frozenset()),
-                )
-            )
-            for partition in partitions:
-                committed = world.committed_offset(group, partition)
-                if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
-                    skipped = world.ledger.unprocessed(partition, committed or 0)
-                    world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
-                if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
-                    world.left_out |= {(group, partition), (source, partition)}
-                ahead = setting.existing.get((setting.split[topic], partition))
-                if step.verb == "hand-back" and setting.on_existing == "forward" and ahead is not None:
-                    skipped = world.ledger.unprocessed(partition, ahead)
-                    world.ledger.may_skip(partition, skipped, "on_existing = forward had left the target ahead")
-                if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
-                    every = range(world.ledger.starts[partition], world.ledger.ends[partition])
-                    world.ledger.may_skip(partition, every, f"uncommitted = {setting.uncommitted}")
-                    world.ledger.may_repeat(partition, every, f"uncommitted = {setting.uncommitted}")
-        self.open = None
-
-    def _not_handed_over(self, verb: Verb) -> frozenset[TopicPartition]:
-        """Return the partitions that the last hand-over left out, because no group had a committed offset for them."""
-        undone = [
-            each for each in self.world.verdicts if each.verb in ("migrate", "apply") and each.group in verb.groups
-        ]
-        return undone[-1].uncovered if undone else frozenset()
 
     # The end.
 
     def conclude(self) -> None:
-        """Stop all applications, complete an unfinished command, and let the groups process every record."""
+        """Stop all applications, complete unfinished commands, and let the groups process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
-        world.wait(6)
+        world.wait(SESSION_SECONDS + 1)
         for group in list(world.applications):
             self.stop(group)
         self.finish()
@@ -425,18 +306,24 @@ class Story:
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
 
     def finish(self) -> None:
-        """Run an unfinished command again, which must be safe. If it refuses, undo the hand-over or repeat it."""
-        for verb in ("", "rollback", "hand-back", "migrate"):
-            if self.open is not None and not self.world.problems:
-                hands_over = "apply" if self.open.of == "apply" else "migrate"
-                again = verb.replace("migrate", hands_over) or self.open.verb
-                self.run(replace(self.open, verb=again, starts=False, stops=True))
+        """Run unfinished commands again, which must be safe. If one refuses, undo the hand-over or repeat it."""
+        for name in list(self.open):
+            for verb in ("", "rollback", "hand-back", "hand-over"):
+                if name in self.open and not self.world.problems:
+                    again = self.open[name]
+                    self.run(replace(again, verb=verb or again.verb, starts=False, stops=True))
 
     def __str__(self) -> str:
         return "\n".join([f"{self.setting}", *self.world.told, "", str(self.world.ledger)])
 
 
+def _copy(file: Path | None, to: Path) -> None:
+    """Replace ``to`` by a copy of a file or folder. If this does not exist, ``to`` does not exist either."""
+    to.parent.mkdir(exist_ok=True)
+    shutil.rmtree(to) if to.is_dir() else to.unlink(missing_ok=True)
+    if file and file.exists():
+        shutil.copytree(file, to) if file.is_dir() else shutil.copy(file, to)
+
+
 _OF_A_GROUP = ("delete", "keep", "restore")
-_STOPS_SOURCE = ("migrate", "apply", "hand-back", "delete", "restore")
-_STOPS_TARGETS = ("rollback", "hand-back")
-_HANDS = ("migrate", "apply", "rollback", "hand-back", "delete-offsets")
+_STOPS_SOURCE = ("hand-back", "delete", "restore")

@@ -2,90 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
-from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
+from tests.support.any_order.acting import GROUPS, Application, Killed, Offsets, Verb
 from tests.support.any_order.ledger import Ledger, Processing
+from tests.support.any_order.requests import Requests
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
-
-if TYPE_CHECKING:
-    from tests.support.any_order.events import At  # events imports this module
+from tests.support.turns import Turns
 
 REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes seconds, as on a busy cluster
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
-Offsets = dict[tuple[str, TopicPartition], int]
-_REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
-WRITES = ("alter_offsets", "delete_offsets", "delete_groups")
-
-
-class Killed(BaseException):
-    """Raised where the tool's process is killed. Afterwards the process may send no request and write no file."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Application:
-    """A consumer of a group, which processes records from the group's committed offset on.
-
-    - member: whether it joins the group and commits each second. Otherwise it assigns itself partitions, keeps its own
-      positions and commits all of them every 5 s.
-    - latest: whether it starts at the log end offset if its group has no committed offset.
-    - straggles: whether it is a straggler, which the operator did not start.
-    """
-
-    group: str
-    topics: tuple[str, ...]
-    member: bool
-    latest: bool
-    joined: float
-    straggles: bool = False
-    positions: dict[TopicPartition, int] = field(default_factory=dict)
-    pending: list[Processing] = field(default_factory=list)
-    committed_at: float = 0.0
-    owed: float = 0.0
-
-    @property
-    def member_id(self) -> str:
-        """Return the application's member id."""
-        return f"{self.group}-app"
-
-
-@dataclass(slots=True, kw_only=True)
-class Verb:
-    """A running command, and what the tool has read and written so far.
-
-    - last_read: by group and partition, the value of `World.moments` when the tool last read the offset.
-    - believed: by group and partition, the offset that the tool last read or wrote.
-    - of_topic: for each topic, the groups of the command that may own the topic.
-    - covered: the partitions that had a committed offset in one of these groups when the tool read them.
-    - confirmed: by group and partition, the value of `World.moments` when the second client read the offset.
-    - wrote_at: when the tool last wrote, in seconds of the story's clock.
-    """
-
-    began: float
-    first: int
-    groups: tuple[str, ...]
-    partitions: frozenset[TopicPartition]
-    of_topic: dict[str, tuple[str, ...]]
-    moments: Counter[str] = field(default_factory=Counter)
-    last_read: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    believed: dict[tuple[str, TopicPartition], int | None] = field(default_factory=dict)
-    missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    covered: set[TopicPartition] = field(default_factory=set)
-    wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    by_choice: str = ""
-    wrote_at: float = 0.0
+_AN_INSTANT = 1e-9  # in seconds: less than this is an error of arithmetic
 
 
 class World:
@@ -97,28 +33,53 @@ class World:
 
     def __init__(self, cluster: Any = None) -> None:
         self.cluster = cluster or InMemoryCluster()
-        self.request = _Requests(self)
-        self.second: Any = _Requests(self, second=True)
+        self.request = Requests(self)
+        self.second: Any = Requests(self, second=True)
         self.ledger = Ledger()
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
         self.held: set[str] = set()
+        # The members of killed commands, and when brokers remove them.
+        self.left_behind: list[tuple[float, ExitStack]] = []
         self.seconds = 0.0
         self.moments = 0
-        self.verb: Verb | None = None
-        self.planned: list[At] = []
-        self.dead = False
+        # The running commands, by thread. Two commands at once take turns.
+        self.verbs: dict[int, Verb] = {}
+        self.turns: Turns | None = None
+        # Copies a run's files; see `Copy`.
+        self.copy_run: Callable[[str, bool], None] = lambda _, __: None
         self.told: list[str] = []
         self.problems: list[str] = []
-        # The partitions for which brokers refuse the next write of offsets.
-        self.refused: set[TopicPartition] = set()
+        # What brokers refuse in the next write of offsets; True: in a journal of the tool, and not in another group.
+        self.refused: set[tuple[TopicPartition, bool]] = set()
         # The committed offsets that other clients deleted, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
         # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
         # restores its offset.
         self.left_out: set[tuple[str, TopicPartition]] = set()
+        # When each run last wrote in a hand-over, in seconds.
+        self.handed_over: dict[str, float] = {}
         # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
+
+    @property
+    def verb(self) -> Verb | None:
+        """The command that runs in this thread."""
+        return self.verbs.get(threading.get_ident())
+
+    @property
+    def client(self) -> Any:
+        """The cluster, as the client of this thread's command reaches it."""
+        return self.verb.client if self.verb else self.cluster
+
+    @contextmanager
+    def running(self, verb: Verb) -> Iterator[None]:
+        """Let events happen, and record what the tool reads and writes, while this thread runs a command."""
+        self.verbs[threading.get_ident()] = verb
+        try:
+            yield
+        finally:
+            del self.verbs[threading.get_ident()]
 
     # The tool's clock and files.
 
@@ -129,12 +90,12 @@ class World:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let other clients act before, during and after the sleep."""
+        """Let other clients and the other of two commands act before, during and after the sleep."""
         self.moment("before sleep")
-        left = max(0.0, seconds)
-        while left > 0:
+        until = self.seconds + seconds
+        while (left := until - self.seconds) > _AN_INSTANT:
             self.advance(min(1.0, left))
-            left -= 1.0
+            self.take_turns()
         self.moment("after sleep")
 
     @contextmanager
@@ -146,22 +107,29 @@ class World:
 
     def moment(self, label: str) -> None:
         """Let the events happen that `At` plans for this label. Then let the time of one request pass."""
-        if self.dead:
-            raise Killed
         self.moments += 1
-        if self.verb is None:
+        if (verb := self.verb) is None:
             return
-        self.verb.moments[label] += 1
-        self.verb.moments["any"] += 1
-        due = {(label, self.verb.moments[label]), ("any", self.verb.moments["any"])}
-        for planned in [each for each in self.planned if (each.label, each.nth) in due]:
-            self.planned.remove(planned)
-            self.tell(f"    {label} ({self.verb.moments[label]}): {planned.event}")
+        if verb.dead:
+            raise Killed
+        self.take_turns()
+        verb.moments[label] += 1
+        verb.moments["any"] += 1
+        due = {(label, verb.moments[label]), ("any", verb.moments["any"])}
+        for planned in [each for each in verb.planned if (each.label, each.nth) in due]:
+            verb.planned.remove(planned)
+            self.tell(f"    {label} ({verb.moments[label]}): {planned.event}")
             planned.event.do(self)
         self.advance(REQUEST_SECONDS)
 
+    def take_turns(self) -> None:
+        """Let the other of two commands go on, if it is its turn."""
+        if self.turns:
+            self.turns.take()
+
     def tell(self, line: str) -> None:
-        self.told.append(f"{self.seconds:7.1f} s  {line}")
+        of = f"[{self.verb.of}] " if self.turns and self.verb else ""
+        self.told.append(f"{self.seconds:7.1f} s  {of}{line}")
 
     def problem(self, what: str) -> None:
         self.tell(f"PROBLEM: {what}")
@@ -179,13 +147,18 @@ class World:
     def offsets(self) -> Offsets:
         return {
             (group, partition): committed.offset
-            for group in ("old", "a", "b", "c")
+            for group in GROUPS
             for partition, committed in self.cluster.offsets(group).items()
             if committed is not None
         }
 
     def has_members(self, group: str) -> bool:
         return bool(self.cluster.description(group).members)
+
+    def evict(self, group: str) -> None:
+        """Let brokers remove all members of a group."""
+        for member in self.cluster.description(group).members:
+            self.cluster.leave(group, member.member_id)
 
     def produce(self, partition: TopicPartition, records: int) -> None:
         self.cluster.produce(partition.topic, partition.partition, records)
@@ -262,6 +235,9 @@ class World:
     def advance(self, seconds: float) -> None:
         """Let time pass, in which applications process records and commit offsets."""
         self.seconds += seconds
+        for ends, member in [each for each in self.left_behind if each[0] <= self.seconds]:
+            self.left_behind.remove((ends, member))
+            member.close()
         for application in list(self.applications.values()):
             application.owed += seconds * RECORDS_A_SECOND
             whole = int(application.owed)
@@ -305,45 +281,6 @@ class World:
             done.seen = self.seconds if done.seen is None else done.seen
         application.pending.clear()
 
-    # The requests of the tool.
-
-    def altered(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, Any]:
-        """Alter committed offsets, except those in `refused`, and return the answer for each partition."""
-        refused, self.refused = self.refused & offsets.keys(), set()
-        rest = {partition: offset for partition, offset in offsets.items() if partition not in refused}
-        answers = self.cluster.alter(group, rest) if rest else {}
-        return {**answers, **dict.fromkeys(refused, _REFUSED)}
-
-    def record_read(self, group: str, found, *, second: bool) -> None:
-        if self.verb is None:
-            return
-        for partition in self.verb.partitions:
-            if partition in found:
-                committed = found[partition]
-                self.verb.last_read[group, partition] = self.moments
-                self.verb.believed[group, partition] = committed and committed.offset
-                if committed:
-                    if group in self.verb.of_topic[partition.topic]:
-                        self.verb.covered.add(partition)
-                    if second:
-                        self.verb.confirmed[group, partition] = self.moments
-                else:
-                    self.verb.missed.add((group, partition))
-
-    def wrote(self, before: Offsets, after: Offsets) -> None:
-        assert self.verb is not None
-        for place in sorted(before.keys() | after.keys()):
-            was, now = before.get(place), after.get(place)
-            if was == now:
-                continue
-            self.verb.wrote.add(place)
-            self.verb.wrote_at = self.seconds
-            self.verb.believed[place] = now
-            self.gone.pop(place, None)
-            self.tell(f"    wrote: {place[0]} {place[1]}: {was} -> {now}")
-            if self.verb.by_choice and was is not None and now is not None:
-                self.moved_by_choice(place[1], was, now, self.verb.by_choice)
-
     def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
         """Allow that records are skipped or repeated because an offset was altered on purpose.
 
@@ -351,64 +288,3 @@ class World:
         """
         self.ledger.may_skip(partition, range(was, now), why)
         self.ledger.may_repeat(partition, range(now, was), why)
-
-
-class _Requests:
-    """A `GroupWriter` for the cluster of a `World`. Other clients act before and after each request."""
-
-    def __init__(self, world: World, *, second: bool = False) -> None:
-        self._world, self._second = world, second
-        self.principal = world.cluster.principal
-
-    def __getattr__(self, name: str):
-        method = getattr(self._world.cluster, name)
-        return lambda *arguments, **named: self._request(name, lambda: method(*arguments, **named))
-
-    def _request(self, name: str, ask):
-        world = self._world
-        world.moment(f"before {name}")
-        before = world.offsets() if name in WRITES else {}
-        answer = ask()
-        if name in WRITES:
-            world.wrote(before, world.offsets())
-        world.moment(f"after {name}")
-        return answer
-
-    # Groups one by one, so that other clients act between any two of them.
-
-    def committed(self, wanted, *, wait: bool = True):
-        def ask(group: str):
-            answer = self._world.cluster.committed({group: wanted[group]}, wait=wait)[group]
-            missing = self._world.partitions() if wanted[group] is None else ()
-            if not isinstance(answer, MigrateGroupsError):
-                self._world.record_read(group, {**dict.fromkeys(missing), **answer}, second=self._second)
-            return answer
-
-        # Stories name the two kinds of readings differently.
-        name = "committed" if wait else "all_committed"
-        return {group: self._request(name, lambda group=group: ask(group)) for group in wanted}
-
-    def alter_offsets(self, offsets):
-        def ask(group: str):
-            return self._world.altered(group, offsets[group])
-
-        return {group: self._request("alter_offsets", lambda group=group: ask(group)) for group in offsets}
-
-    def describe_groups(self, groups):
-        def ask(group: str):
-            return self._world.cluster.describe_groups([group])[group]
-
-        return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
-
-    @contextmanager
-    def held(self, group: str, partitions, assignor: str = "", holder: str = ""):
-        world = self._world
-        world.moment("before held")
-        with world.cluster.held(group, partitions, assignor, holder) as hold:
-            world.held.add(group)
-            try:
-                world.moment("after held")
-                yield hold
-            finally:
-                world.held.discard(group)
-        world.moment("after release")
