@@ -29,6 +29,8 @@ OTHERS = {"--conf", "--export", "--from-file", "--include", "--json", "--kafka",
 # Those of kafka-consumer-groups, on the page that compares it with ours.
 OTHERS |= {"--delete", "--delete-offsets", "--describe", "--execute", "--list", "--new-consumer", "--reset-offsets"}
 OTHERS |= {"--validate-regex"}
+# Those of scripts/any_order.py.
+OTHERS |= {"--broker", "--revert"}
 
 
 def named(page: Path) -> str:

@@ -363,7 +363,9 @@ def test_a_group_that_has_handed_over_to_another_group_is_not_moved(move):
     move.copy(0, 50)
     claim = Claim("run1", ClaimState.HANDED_OVER, ("x",), FakeClock().now())
     move.source.commit(journal_group("g"), HERE, 30, encode((claim,)))
-    with pytest.raises(Refused, match=r"journal: orders-0 handed over from 'g' to 'x' on .* by run run1: go on from"):
+    with pytest.raises(
+        Refused, match=r"journal: orders-0, orders-1 handed over from 'g' to 'x' on .* by run run1: go on from"
+    ):
         move.migrate()
     move.migrate(replace(OPTIONS, copy=True))
     assert move.there() == {0: 30, 1: 10}

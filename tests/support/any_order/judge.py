@@ -81,6 +81,17 @@ def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
     return verb.sent
 
 
+def note_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> None:
+    """Note the topics that a hand-over without exit 0 has written to a target group. This group may hand them on.
+
+    Its operator starts neither group: the hand-over is to be completed or undone first.
+    """
+    for topic, target in run.to.items():
+        written = any(group == target and partition.topic == topic for group, partition in verb.wrote)
+        if ended.code and written and world.owner[topic] == run.source:
+            world.half_done[topic] = target
+
+
 def judge_coverage(world: World, ended: Ended, verb: Verb) -> None:
     """Check, after exit 0, that each partition has a committed offset if it had one when the command read it."""
     for partition in sorted(verb.covered):
@@ -110,7 +121,8 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
         partitions = frozenset(each for each in verb.partitions if each.topic == topic)
         if world.owner[topic] == group and (idle or not verb.last_read):
             continue  # the verb had nothing to do, so the offsets that an earlier verb read still count
-        if world.owner[topic] not in (*verb.of_topic[topic], None):
+        is_handed_on = not back and world.half_done.get(topic) == run.source
+        if world.owner[topic] not in (*verb.of_topic[topic], None) and not is_handed_on:
             if ended.starts:
                 told = _told(world, TopicPartition(topic, 0))
                 after = _after(told, verb) if told else "after delete-offsets of another run"
@@ -119,6 +131,7 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
                 )
             continue
         world.owner[topic] = group
+        world.half_done.pop(topic, None)
         last_read = verb.last_read if back else {**verb.last_read, **verb.confirmed}  # later it only takes a snapshot
         world.verdicts.append(
             exceptions.Verdict(

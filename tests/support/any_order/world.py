@@ -59,6 +59,8 @@ class World:
         self.left_out: set[tuple[str, TopicPartition]] = set()
         # When each run last wrote in a hand-over, in seconds.
         self.handed_over: dict[str, float] = {}
+        # By topic, the target group to which a hand-over that was not completed has written.
+        self.half_done: dict[str, str] = {}
         # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
 
