@@ -150,6 +150,24 @@ def test_the_same_command_again_is_not_refused(cli):
     assert cli.offset("old") is None
 
 
+def test_a_lost_run_directory_is_replaced_once_its_claims_are_forgotten(cli):
+    """Without its run directory, a hand-over is refused if it would write again what the target group had.
+
+    The refusal says how to forget the claims. If every offset is in place, the same command makes a new run directory.
+    """
+    cli(*MIGRATE)
+    shutil.rmtree(cli.folder / RUN)
+    assert "nothing was written: every offset was in place" in cli(*MIGRATE).stderr
+    shutil.rmtree(cli.folder / RUN)
+    cli.cluster.delete("new", [PARTITION])
+    error = cli.fails(*MIGRATE, code=3)
+    assert "if it is lost, and 'new' has not started, forget the claims with migrate-groups delete-group" in error
+    assert cli.offset("new") is None
+    cli("delete-group", journal_group("old"), "--yes")
+    cli(*MIGRATE)
+    assert cli.offset("new") == 5
+
+
 def test_a_copy_is_neither_refused_nor_claimed(cli):
     """With ``--copy``, what runs have claimed is not looked at, and no claim is made."""
     cli("migrate", "split.toml", "--yes", "--copy")

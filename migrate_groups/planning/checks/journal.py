@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Order
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives, in_words
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import counted, named, shell_command, some
 
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
@@ -139,9 +140,14 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
         return None
     if newest.state is ClaimState.ARRIVING:
         return _found(facts, order[0], newest), "its outcome is not known: run that command again first"
+    names = some([*map(repr, newest.groups)])
+    if {*newest.groups} == {*facts.handed[order]} and newest.run != facts.run:
+        return _found(facts, order[0], newest), (
+            f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
+            f"forget the claims with migrate-groups {shell_command('delete-group', [journal_group(order[0])])}"
+        )
     return _found(facts, order[0], newest), (
-        f"go on from {some([*map(repr, newest.groups)])}, undo that run first, or pass --copy if both groups are to "
-        "process the same records"
+        f"go on from {names}, undo that run first, or pass --copy if both groups are to process the same records"
     )
 
 
