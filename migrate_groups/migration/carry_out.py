@@ -10,7 +10,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
-from migrate_groups.migration.journal import Journal
+from migrate_groups.migration.journal import Journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
@@ -50,12 +50,13 @@ def refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
         )
 
 
-def say_over(started: Started, file: ReceiptFile, events: Events) -> None:
+def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 
-    Raises `PartlyApplied` if a source group still consumes or can't be read; `Refused` if a target group has lost a
-    committed offset.
+    reader: of the source group's cluster. Raises `PartlyApplied` if a source group still consumes or can't be read;
+    `Refused` if a target group has lost a committed offset, or another run has undone the migration.
     """
+    refuse_taken(reader, file.receipt)
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(

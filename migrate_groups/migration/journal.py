@@ -214,6 +214,25 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
     return _read(reader, replace(journal, facts=facts))
 
 
+def refuse_taken(reader: GroupReader, receipt: Receipt) -> None:
+    """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
+
+    reader: of the source group's cluster. Raises `ClusterUnavailable`.
+    """
+    handed: dict[Order, set[str]] = defaultdict(set)
+    for partition in receipt.partition_states.values() if receipt.elsewhere is None else ():
+        if partition.state is State.HANDED_OVER:
+            for source in partition.handed_over_by:
+                handed[source.order].add(partition.change.group)
+    hand_over = receipt.last_hand_over
+    if not handed or hand_over is None or hand_over.options.copy:
+        return
+    targets = {order: tuple(sorted(groups)) for order, groups in handed.items()}
+    facts = JournalFacts(run=receipt.run, verb=Verb.ROLLBACK, handed=targets)
+    not_known = journals_not_granted(reader, facts.groups)
+    _refuse_claimed(_read(reader, Journal(facts=replace(facts, not_known=not_known))))
+
+
 def nothing_claimed(verb: Verb) -> Journal:
     """Return the journal of a write that hands nothing over, such as ``delete-offsets --group``."""
     return Journal(facts=JournalFacts(run="", verb=verb))

@@ -128,7 +128,7 @@ def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, comma
     shutil.copytree(cli.folder / RUN, cli.folder / "copy")
     cli("hand-back", RUN, "--yes")
     error = cli.fails(command, "copy", "--yes", code=3)
-    assert "by run run1 (another copy of this run directory): nothing is left to undo" in error
+    assert "by run run1 (another copy of this run directory): nothing of this run is left there" in error
     assert cli.offset("old") == 5
 
 
@@ -166,6 +166,23 @@ def test_a_lost_run_directory_is_replaced_once_its_claims_are_forgotten(cli):
     cli("delete-group", journal_group("old"), "--yes")
     cli(*MIGRATE)
     assert cli.offset("new") == 5
+
+
+def test_a_hand_over_that_another_run_has_undone_is_not_called_done(cli):
+    """If another run with the same groups has undone a hand-over, the first one run again does not say that it is over.
+
+    Its target groups have offsets beyond those that were handed over, as if they had started.
+    """
+    cli.cluster.commit("new", PARTITION, 9)
+    overwrite = ("--on-existing", "overwrite")
+    cli(*MIGRATE, *overwrite)
+    spec(cli, "other.toml", "old", "new")
+    other = ("migrate", "other.toml", "--yes", *overwrite)
+    assert "nothing was written: every offset was in place" in cli(*other).stderr
+    cli("rollback", RUN, "--yes")
+    assert cli.offset("new") == 9
+    error = cli.fails(*other, code=3)
+    assert "by run run1: nothing of this run is left there" in error
 
 
 def test_a_copy_is_neither_refused_nor_claimed(cli):

@@ -85,7 +85,7 @@ def _shown(
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     is_same = same_hand_over(file.receipt, wanted.rows.rows())
     if is_same and (started := started_since(reader, file.receipt)) is not None:
-        say_over(started, file, events)
+        say_over(reader, started, file, events)
         return None
     with events.working(_reading(wanted), not_known):
         if wanted.approved:

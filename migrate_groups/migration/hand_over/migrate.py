@@ -215,7 +215,7 @@ def _shown(
     started = started_since(clusters.target, file.receipt, clusters.elsewhere)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
-        say_over(started, file, events)
+        say_over(clusters.source, started, file, events)
         return None
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)

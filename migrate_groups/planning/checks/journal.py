@@ -160,7 +160,7 @@ def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str,
 def _claimed_since(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str]:
     is_undone = newest.state is ClaimState.RETURNED
     return _found(facts, order[0], newest), (
-        "nothing is left to undo" if is_undone else "undo that run first, or go on from there"
+        "nothing of this run is left there" if is_undone else "undo that run first, or go on from there"
     )
 
 
