@@ -264,7 +264,7 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
     Describe in place of Read or Delete is not enough. `audit` is tested only up to the reading of the offsets topic,
     because its Spark job connects to no broker.
     """
-    monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
+    monkeypatch.setattr("migrate_groups.migration.offsets_topic.audit._judged", lambda *_: CLEAN)
     scene.prepare(command)
     least, before = scene.needed(command), scene.committed_offsets()
     probes = [] if command in READERS else PROBES
@@ -341,7 +341,7 @@ def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monk
     """With the ACLs of docs/permissions.md alone, a principal can run the README's split, undo it, audit it, and delete
     the source group's offsets.
     """
-    monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
+    monkeypatch.setattr("migrate_groups.migration.offsets_topic.audit._judged", lambda *_: CLEAN)
     topics = [scene.world.create_topic(topic=name) for name in ("invoices", "payments.card", "search.clicks")]
     for topic in topics:
         scene.world.produce(topic, 0, 10)

@@ -94,7 +94,7 @@ def test_two_signals_from_it(cli, world, pairs):
     old = Old(cli, world)
     for number, pair in enumerate(pairs):
         kill = "; ".join(f"kill -{each} $PPID" for each in pair.split())
-        run = ("--run-dir", f"{number}.run", "--rename", f"{old.pay_group}={world.name('new')}")
+        run = ("--run-dir", f"{number}.run", "--copy", "--rename", f"{old.pay_group}={world.name('new')}")
         done = cli("migrate", "split.toml", "--yes", *run, "--on-start", f"sh -c '{kill}'", "--guard", "60s", code=130)
         assert done.stderr.splitlines()[-1] == (
             "interrupted; all offsets are written and read back; --on-start may still be running; "

@@ -240,7 +240,7 @@ def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
     assert f"without a committed offset: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
     cli(*arguments, f"{group}-b", "--uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "earliest")
+    cli(*arguments, f"{group}-c", "--uncommitted", "earliest", "--copy")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 

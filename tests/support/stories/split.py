@@ -37,7 +37,11 @@ def step_by_step(reader: Reader) -> None:
     committed(world, "old", {"orders": [5]})
     committed(world, "g", {"payments.card": [3, 4]})
     (reader.folder / "split.toml").write_text(TOML)
-    reader.reads("docs/split-a-group.md")
+
+    def forget_the_split() -> None:
+        reader.type("migrate-groups delete-group migrate-groups.journal.big-group")
+
+    reader.reads("docs/split-a-group.md", before={"--fan-out": forget_the_split, "apply some.csv": forget_the_split})
 
 
 def in_production(reader: Reader) -> None:
