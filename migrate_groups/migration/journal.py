@@ -219,16 +219,11 @@ def refuse_taken(reader: GroupReader, receipt: Receipt) -> None:
 
     reader: of the source group's cluster. Raises `ClusterUnavailable`.
     """
-    handed: dict[Order, set[str]] = defaultdict(set)
-    for partition in receipt.partition_states.values() if receipt.elsewhere is None else ():
-        if partition.state is State.HANDED_OVER:
-            for source in partition.handed_over_by:
-                handed[source.order].add(partition.change.group)
     hand_over = receipt.last_hand_over
+    handed = _handed_before(receipt, Verb.ROLLBACK, Step.ALLOW) if receipt.elsewhere is None else {}
     if not handed or hand_over is None or hand_over.options.copy:
         return
-    targets = {order: tuple(sorted(groups)) for order, groups in handed.items()}
-    facts = JournalFacts(run=receipt.run, verb=Verb.ROLLBACK, handed=targets)
+    facts = JournalFacts(run=receipt.run, verb=Verb.ROLLBACK, handed=_targets(handed))
     not_known = journals_not_granted(reader, facts.groups)
     _refuse_claimed(_read(reader, Journal(facts=replace(facts, not_known=not_known))))
 
@@ -302,21 +297,31 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
                 if change.source_group not in (None, change.group):
                     handed[change.source_group or "", change.topic, change.partition].append(change)
         else:
-            for partition in receipt.partition_states.values():
-                if not partition.takes(verb, *WORKS, Step.NO_OP):
-                    continue
-                for source in partition.handed_over_by:
-                    handed[source.order].append(partition.change)
-                    if partition.takes(verb, Step.RESUME, Step.NO_OP):
-                        begun.add(source.order)
+            handed = _handed_before(receipt, verb, *WORKS, Step.NO_OP)
+            begun = {*_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)}
     facts = replace(
         journal.facts,
         is_copy=plan.options.copy,
         is_move=bool(moved),
-        handed=moved or {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()},
+        handed=moved or _targets(handed),
         begun=frozenset(begun),
         in_place=frozenset(
             order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)
         ),
     )
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
+
+
+def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
+    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step."""
+    handed: dict[Order, list[Change]] = defaultdict(list)
+    for partition in receipt.partition_states.values():
+        if partition.takes(verb, *steps):
+            for source in partition.handed_over_by:
+                handed[source.order].append(partition.change)
+    return handed
+
+
+def _targets(handed: Mapping[Order, Sequence[Change]]) -> dict[Order, tuple[str, ...]]:
+    """Return the target groups of each partition of a source group, sorted."""
+    return {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()}

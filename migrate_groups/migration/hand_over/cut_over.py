@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -53,7 +53,7 @@ class CutOver:
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
-        self._deadline: float | None = None
+        self._deadline = clock.monotonic() + wait
         self._commits_pend = False
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
@@ -64,8 +64,6 @@ class CutOver:
         Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
         used; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
-        if self._deadline is None:
-            self._deadline = self._clock.monotonic() + self._wait
         with self._gone_is_restorable():
             self._prove_stopped()
 
@@ -125,7 +123,7 @@ class CutOver:
             raise
 
     def _read(self) -> Reading | None:
-        has_time = self._deadline is not None and self._clock.monotonic() < self._deadline
+        has_time = self._clock.monotonic() < self._deadline
         try:
             reading = read_group(
                 *(self._reader, self._source, self._clock),
@@ -141,12 +139,7 @@ class CutOver:
             raise
         group = reading.observed.description
         # Without time left, the check of the plan names the members.
-        return None if has_time and group.exists and running(group, self._moved) else reading
-
-    @property
-    def _moved(self) -> Set[str] | None:
-        """The topics that the source group hands over; None if it hands over all of them."""
-        return self._shown.plan.source_topics if self._shown.spec.stay else None
+        return None if has_time and group.exists and running(group, self._shown.moved) else reading
 
     @property
     def _topics(self) -> TopicsToRead:
@@ -161,7 +154,7 @@ class CutOver:
             progress=self._look_on,
             said=self._events.said,
         )
-        prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._moved or ()))
+        prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._shown.moved or ()))
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
         if (look := looks.get(self._source)) is not None:

@@ -232,11 +232,11 @@ def _lacks_offsets(plan: Plan) -> bool:
 
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
-    spec, observed, plan = prepared.spec, prepared.reading.observed, prepared.plan
+    observed, plan = prepared.reading.observed, prepared.plan
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
         source=observed.description,
-        moved=plan.source_topics if spec.stay else None,
+        moved=prepared.moved,
         stay=tuple(sorted(observed.topics.keys() - handed_over)),
         partitions=len(plan.changes),
         settle=plan.options.settle,

@@ -62,6 +62,11 @@ class Prepared:
         return self.knowledge.spec
 
     @property
+    def moved(self) -> frozenset[str] | None:
+        """The topics that the source group hands over; None if it hands over all of them."""
+        return self.plan.source_topics if self.spec.stay else None
+
+    @property
     def receipt(self) -> Receipt:
         """The record of the run so far."""
         return self.knowledge.receipt
