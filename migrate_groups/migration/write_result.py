@@ -71,7 +71,7 @@ class WriteResult:
         if self.delivered_again:
             raise PartlyApplied(
                 f"{self.delivered_again}. If the new groups have not started, run {self.again} again: it "
-                "translates the offsets to ones behind these records; if they have started, they process them twice"
+                "translates the offsets to ones after these records; if they have started, they process them twice"
             )
         if execution.moved:
             raise PartlyApplied(

@@ -97,13 +97,13 @@ def _between(matched: Matched, absent: _Absent, there: int | None) -> Position:
             "tombstone has expired there, or other producers write to the target"
         )
         return replace(position, status=Status.UNDETERMINED, reason=reason)
-    behind = indices[before + 1 :]
-    known = [index for index in behind if index != OLDER]
+    following = indices[before + 1 :]
+    known = [index for index in following if index != OLDER]
     # A mirror that begins again delivers records from before the committed offset once more. If the source has
     # compacted them away, they can't be matched. But the mirror has not begun again if the matched records from the
     # translated offset on are in order, each once, and the last record is one of them.
-    is_once = known == sorted({*known}) and behind[-1:] != [OLDER]
-    unknown = after - before - 1 if is_once else behind.count(OLDER)
+    is_once = known == sorted({*known}) and following[-1:] != [OLDER]
+    unknown = after - before - 1 if is_once else following.count(OLDER)
     offset = matched.offset(before + 1)
     if unknown:
         reason = f"compaction has removed the source's {counted(unknown, 'record')} beside the translated offset"
@@ -143,7 +143,7 @@ class _Absent:
     def _forward(self) -> Iterator[tuple[_Stretch, int, int]]:
         """The stretches in which the mirror has certainly not begun again, with the source records around each."""
         for each in self._stretches:
-            # If the mirror had begun again, the copy would have the record `i` once more, behind the first one.
+            # If the mirror had begun again, the copy would have the record `i` once more, after the first one.
             if each.i is not None and each.j is not None and each.i < each.j:
                 yield each, each.i, each.j
 
@@ -160,7 +160,7 @@ class _Absent:
 
     def _unknown(self, stretch: _Stretch) -> set[bytes]:
         """Return the fingerprints of records that the source does not have, and that can't be older than the first."""
-        # Older records before the first match are harmless, because the translated offset is behind them.
+        # Older records before the first match are harmless, because the translated offset is after them.
         is_harmless = stretch.i is None and not self._source.from_start
         return {self._copy.prints[number] for number in self._strange(stretch) if not is_harmless}
 

@@ -72,7 +72,7 @@ def _without_records(source: LogPart, copy: CopyPart) -> Position | None:
 def _by_walk(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Position:
     known = set(source.prints)
     unread = Matched(source, cut, copy, [0 if each in known else OLDER for each in copy.prints])
-    # Only a mirror that begins again delivers older records behind newer ones.
+    # Only a mirror that begins again delivers older records after newer ones.
     foreign = sum(
         unread.indices[number] == OLDER and not unread.can_be_older(number)
         for number in range(unread.first, len(copy.prints))

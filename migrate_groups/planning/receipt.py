@@ -203,7 +203,7 @@ class Receipt:
             return [
                 f"the old group, {elsewhere.group!r}, is on another cluster, {elsewhere.cluster_id}, where the records "
                 "have other offsets: use rollback before the new groups commit; later, migrate them to that cluster, "
-                "behind a mirror that copies back"
+                "with a mirror that copies back"
             ]
         refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
         return [

@@ -103,10 +103,10 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
     assert done.remarks == ()
     move.groups = ["other"]
     run = RunDir(move.folder / "other")
-    with pytest.raises(PartlyApplied, match=r"behind it \(eu.orders-0\). If the new groups have not started, run"):
+    with pytest.raises(PartlyApplied, match=r"after it \(eu.orders-0\). If the new groups have not started, run"):
         move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run)
     (remark,) = receipt_json.load(run.receipt).executions[-1].remarks
-    assert "1 partition with records from before the translated offset behind it (eu.orders-0)" in remark
+    assert "1 partition with records from before the translated offset after it (eu.orders-0)" in remark
     assert move.there("other") == {0: 30, 1: 10}
     move.migrate(guarded, run=run)
     assert move.there("other") == {0: move.target.log_ranges([THERE])[THERE].end - 20, 1: 10}

@@ -34,7 +34,7 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
     if again:
         remarks.append(
             "the mirror has begun again since the offsets were translated: "
-            f"{counted(len(again), 'partition')} with records from before the translated offset behind it "
+            f"{counted(len(again), 'partition')} with records from before the translated offset after it "
             f"({some(again)})"
         )
     if unread := sorted(seen.keys() - read.keys()):

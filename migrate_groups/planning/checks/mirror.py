@@ -94,7 +94,7 @@ def delivered(facts: MirrorFacts) -> Judgement:
     if not any(each.position.method for each in partitions):
         return Verdict.NOT_APPLICABLE, "no records of the mirror were compared"
     if not aborted:
-        return Verdict.PASS, "no record of an aborted transaction is behind a translated offset"
+        return Verdict.PASS, "no record of an aborted transaction is at or after a translated offset"
     reason = (
         f"the mirror has delivered {counted(aborted, 'record')} of aborted transactions as committed ones, and the "
         "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
