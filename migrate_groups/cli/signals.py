@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ INTERRUPTED = 130  # Typer also exits with this code on Ctrl-C, without a messag
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MOST_CTRL_C = 3
 _UNTIL_PYTHON_CAN_RAISE = 0.05  # seconds
+_CLEAN_UP = 75.0  # seconds, more than the default of --timeout, so that each request of the clean-up can be answered
 
 
 class Stops:
@@ -70,14 +72,24 @@ class Stops:
         Python drops it in a destructor, for instance. Python handles signals between two of its instructions. If a
         signal comes just before the main thread waits for a lock, Python would handle it only after the wait, which may
         take a minute. So another thread wakes the main thread soon after a signal.
+
+        An interrupt may also leave a lock taken, on which the clean-up then waits forever. So the main thread is
+        interrupted again if the block has not ended 75 s after a signal.
         """
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         main = threading.main_thread().ident or 0
 
         def wake() -> None:
-            while number := os.read(reader, 1):
-                if number[0] != signal.SIGURG:
+            signals, wait = select.poll(), None
+            signals.register(reader)
+            while True:
+                if not signals.poll(wait):
+                    self._interrupt_again(main)
+                elif not (number := os.read(reader, 1)):
+                    break
+                elif number[0] != signal.SIGURG:
+                    wait = _CLEAN_UP * 1000
                     _wake(main)
             os.close(reader)
 
@@ -85,8 +97,7 @@ class Stops:
             if not issubclass(dropped.exc_type, KeyboardInterrupt):
                 hook(dropped)
                 return
-            self._dropped = True
-            threading.Thread(target=_wake, args=(main,), daemon=True).start()
+            threading.Thread(target=self._interrupt_again, args=(main,), daemon=True).start()
 
         hook, sys.unraisablehook = sys.unraisablehook, interrupt_again
         before = signal.signal(signal.SIGURG, self._woken)  # a handled signal ends the wait; this one has no other use
@@ -99,6 +110,10 @@ class Stops:
             os.close(writer)
             signal.signal(signal.SIGURG, before)
             sys.unraisablehook = hook
+
+    def _interrupt_again(self, main: int) -> None:
+        self._dropped = True
+        _wake(main)
 
     def _woken(self, number: int, frame: FrameType | None) -> None:
         if self._dropped:

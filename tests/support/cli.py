@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import io
 import os
 import signal
@@ -124,6 +125,7 @@ class CliHere(Cli):
         """Set for a ``with`` block what commands share: the handlers of signals, the environment, and the folder."""
         with (
             signals_kept(),
+            collection_kept(),
             mock.patch.dict(os.environ, self.environment, clear=True),
             contextlib.chdir(self.folder),
         ):
@@ -164,6 +166,19 @@ def signals_kept() -> Iterator[None]:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def collection_kept() -> Iterator[None]:
+    """Restore after a ``with`` block how often Python collects garbage.
+
+    A command makes that rare. The tests after it would keep their old DataFrames, and Spark's heap would get full.
+    """
+    kept = gc.get_threshold()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*kept)
 
 
 @contextlib.contextmanager

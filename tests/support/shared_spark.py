@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,14 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
         session.conf.set("spark.sql.codegen.wholeStage", "true")
         session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
         yield session
+
+
+@pytest.fixture(scope="module", autouse=True)
+def old_plans_freed() -> Iterator[None]:
+    """Free the DataFrames of a module's tests, because Spark keeps the plan of each one that Python still has."""
+    yield
+    if active_session() is not None:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -310,6 +310,29 @@ app.main()
     assert (done.returncode, done.stdout, done.stderr) == (130, "ignored\n", NOTHING)
 
 
+def test_a_clean_up_that_waits_forever_is_interrupted():
+    """If the clean-up after an interrupt waits for a lock that nobody frees, it is interrupted after some time."""
+    code = """
+import os, signal, threading
+from migrate_groups.cli import app, signals
+
+def hang():
+    taken = threading.Lock()
+    taken.acquire()
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        taken.acquire()
+
+signals._CLEAN_UP = 0.2
+app._run = hang
+app.main()
+"""
+    folder = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", NOTHING)
+
+
 def test_an_error_that_hides_the_interrupt(cli, monkeypatch):
     """If an interrupt comes out of Python's code as another error, the command still ends with exit code 130.
 
