@@ -11,6 +11,7 @@ import msgspec
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
+from migrate_groups.migration.first_signs import with_first_signs
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.model.partitions import TopicPartition
@@ -89,6 +90,8 @@ def guard(
         execution, unclear = _check_once(elsewhere or reader, execution)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
+        if execution.verb is Verb.HAND_OVER:
+            execution = with_first_signs(reader, execution, clock)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear
