@@ -44,11 +44,8 @@ def _signs(seen: list[FirstSign], begin: datetime, since: str) -> str:
     if not seen:
         return ""
     slowest = sorted(seen, key=lambda each: (each.at, each.group), reverse=True)
-    parts = [
-        f"{each.group} {_seconds(begin, each.at)} ({each.sign})"
-        for each in slowest[:_MOST_GROUPS]
-        if each.at is not None
-    ]
+    shown = slowest[:_MOST_GROUPS]
+    parts = [f"{each.group} {_seconds(begin, each.at)} ({each.sign})" for each in shown if each.at is not None]
     more = f" and {len(slowest) - _MOST_GROUPS:,} more sooner" if len(slowest) > _MOST_GROUPS else ""
     interval = "; a commit includes a commit interval" if any(each.sign == "commit" for each in seen) else ""
     return f"first member or commit {since}: {', '.join(parts)}{more}{interval}"

@@ -72,8 +72,8 @@ def test_a_new_group_begins_with_its_first_member_that_has_a_partition(cluster):
     )
     assert execution.outage.first_signs == (FirstSign(group="new", at=NOON + timedelta(seconds=3), sign="member"),)
     assert line(execution) == (
-        "outage: START 11.0 s after the last reading in which old still ran; first member or commit after that reading: "
-        "new 16.0 s (member)"
+        "outage: START 11.0 s after the last reading in which old still ran; first member or commit after that "
+        "reading: new 16.0 s (member)"
     )
 
 
@@ -135,6 +135,16 @@ def test_without_a_stop_that_was_seen_the_outage_is_not_known(cluster):
     )
     assert line(execution) == (
         "outage not known: old was not seen running; first member or commit after START: new 3.0 s (member)"
+    )
+
+
+def test_of_many_new_groups_the_slowest_are_named(cluster):
+    """The result names the five groups that began last, and how many began before them."""
+    signs = tuple(FirstSign(group=f"g{n}", at=NOON + timedelta(seconds=n), sign="member") for n in range(7))
+    execution = replace(hand_over(cluster), outage=replace(MEASURED, first_signs=signs))
+    assert line(execution).endswith(
+        ": g6 19.0 s (member), g5 18.0 s (member), g4 17.0 s (member), g3 16.0 s (member), g2 15.0 s (member) and 2 "
+        "more sooner"
     )
 
 
