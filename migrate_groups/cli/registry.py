@@ -93,6 +93,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "watch": Command("watch.watch", _READS),
     },
     "Undo and clean up": {
+        "status": Command("status.status", _READS),
         "rollback": Command("ways_back.rollback", _WRITES),
         "hand-back": Command("ways_back.hand_back", _WRITES),
         "delete-offsets": Command("ways_back.delete_offsets", _WRITES),

@@ -64,7 +64,7 @@ PROBES = [
     ("Delete", "Group", f"{OWN_GROUPS}*"),
     ("Describe", "Topic", OFFSETS_TOPIC),
 ]
-READERS = {"snapshot", "describe", "verify", "rewind --group", "watch", "delete-group", "audit"}
+READERS = {"snapshot", "describe", "verify", "status", "rewind --group", "watch", "delete-group", "audit"}
 CLEAN = Audit(
     old={"stopped": 1},
     new={"starts-at-snapshot": 1},
@@ -131,7 +131,7 @@ class Scene:
         elif command == "apply":
             self.run_with_all("snapshot", self.old, "-o", "before.csv")
             self.run_with_all("split", "before.csv", "--spec", "split.toml", "-o", "split.csv", connects=False)
-        elif command in ("rollback", "hand-back", "delete-offsets", "audit"):
+        elif command in ("status", "rollback", "hand-back", "delete-offsets", "audit"):
             self.run_with_all("migrate", "split.toml", *NOW)
 
     def arguments(self, command: str) -> tuple[str, ...]:
@@ -140,6 +140,7 @@ class Scene:
             "snapshot": ("snapshot", self.old, "-o", "taken.csv", "--force"),
             "describe": ("describe", self.old),
             "verify": ("verify", self.old, "--topic", self.topic, "--settle", "0s"),
+            "status": ("status", "split.toml.run"),
             "apply": ("apply", "split.csv", *NOW),
             "migrate": ("migrate", "split.toml", *NOW),
             "migrate --hold": ("migrate", "split.toml", "--hold", *NOW),
