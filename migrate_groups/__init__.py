@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.events import Silent as Silent
     from migrate_groups.migration.offsets_topic.costs import MeasuredCosts as MeasuredCosts
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
+    from migrate_groups.migration.run_status import RunStatus as RunStatus
     from migrate_groups.migration.write_result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
@@ -65,6 +66,7 @@ _HOMES = {
     "MeasuredCosts": "migration.offsets_topic.costs",
     **dict.fromkeys(("Events", "Silent"), "migration.events"),
     "GroupStatus": "migration.reading.status",
+    "RunStatus": "migration.run_status",
     "WriteResult": "migration.write_result",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",

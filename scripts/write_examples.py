@@ -122,6 +122,7 @@ class Scene:
         self._take("verify", GROUP, "--settle", "1s")
         self._take("migrate", "split.toml", *BRIEFLY, "--dry-run")
         self._take("migrate", "split.toml", *BRIEFLY, "--yes")
+        self._take("status", RUN)
         self._take("reconcile", RUN)
         self._start(**own)
         self._take("watch", own["billing"])

@@ -27,6 +27,7 @@ from migrate_groups.show import (  # noqa: F401  each module declares documents
     moves,
     offset_files,
     reconciliation,
+    run_status,
     short_results,
 )
 from migrate_groups.show.documents import Document, ErrorDocument

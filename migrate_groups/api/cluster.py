@@ -22,6 +22,7 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate
+from migrate_groups.migration.run_status import RunStatus, run_status
 from migrate_groups.migration.ways_back import go_back
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.planning.options import WriteOptions
@@ -216,6 +217,16 @@ class Cluster(LogCluster):
         return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to, writes=writes)
 
     # Undo
+
+    def status(self, receipt: Path, *, to: Cluster | None = None) -> RunStatus:
+        """Return what a run has done, what the brokers say now, and what each command may do next. Writes nothing.
+
+        receipt: the file that records the writes, or the run directory of `migrate`. to: the cluster of the target
+        groups, if they are on another cluster. Raises `InvalidInput` if the receipt can't be read, and `UsageError` if
+        ``to`` is missing or not needed.
+        """
+        with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
+            return run_status(self._reading_client(), file, self._clock, to._reading_client() if to else None)
 
     def plan_rollback(self, receipt: Path) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.

@@ -101,7 +101,9 @@ _DONE = {
     Verb.HAND_BACK: State.HANDED_BACK,
     Verb.DELETE_OFFSETS: State.CLEANED,
 }
-_UNFINISHED = {state: verb for verb, state in _OPEN.items()} | {State.DELETING: Verb.DELETE_OFFSETS}
+UNFINISHED = {state: verb for verb, state in _OPEN.items()} | {State.DELETING: Verb.DELETE_OFFSETS}
+"""The states of a write that has begun and is not known to have finished, each with the kind of the write."""
+
 _COMMANDS = {
     Verb.HAND_OVER: "migrate or apply",
     Verb.ROLLBACK: "rollback",
@@ -135,8 +137,8 @@ def advice(state: State, *, is_elsewhere: bool = False) -> str:
         return (
             "the old group's offsets were deleted: to set them again, run apply --restore before.parquet on its cluster"
         )
-    if state in _UNFINISHED:
-        command = _COMMANDS[_UNFINISHED[state]]
+    if state in UNFINISHED:
+        command = _COMMANDS[UNFINISHED[state]]
         return f"{command} has not finished: run {command} again first"
     return {
         State.NEW: "this run wrote nothing",

@@ -75,7 +75,11 @@ class Cli:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command, check its exit code, and return the completed process."""
         process = self.start(*arguments)
-        out, err = process.communicate(stdin, timeout=seconds)
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR1)  # a fork prints the stack of each thread
+            out, err = process.communicate()
         assert process.returncode == code, f"exit {process.returncode}, expected {code}\n{out}\n{err}"
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

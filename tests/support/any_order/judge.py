@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
@@ -46,6 +47,23 @@ def judge_exit_code(world: World, ended: Ended, verb: Verb) -> None:
         world.problem(f"exit {ended.code} of {ended.name}: {ended.err.strip()}")
     if ended.code in (2, 3) and verb.wrote:
         world.problem(f"exit {ended.code} of {ended.name}, which means that nothing was written: {sorted(verb.wrote)}")
+
+
+def judge_status(world: World, status: Mapping[str, str], ended: Ended, verb: Verb) -> None:
+    """Check what `status` has said of a command against what the command then did. status: empty if it was not asked.
+
+    A hand-over that is allowed may still be refused by its checks; a way back only by what happens while it runs: an
+    application commits, another run is at work, or it waits for a stop, of which `status` says that it is pending.
+    """
+    answer, reason = status.get("answer"), status.get("reason", "")
+    if answer in ("refused", "done") and verb.wrote:
+        world.problem(f"status said {answer} of {ended.name} ({reason}), which then wrote")
+    happens = world.applications or "pending" in reason or "another run is at work" in ended.err
+    is_alone = ended.name not in ("migrate", "apply") and not happens
+    if answer == "allowed" and ended.code in (2, 3) and is_alone:
+        world.problem(f"status said allowed of {ended.name} ({reason}), which refused: {ended.err.strip()}")
+    if answer == "done" and ended.code in (2, 3) and not ended.step.hold:
+        world.problem(f"status said done of {ended.name} ({reason}), which refused: {ended.err.strip()}")
 
 
 def judge_deletion(world: World, run: Run, ended: Ended, verb: Verb) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.any_order.judge import (
     judge_exit_code,
     judge_half_done,
     judge_hand_over,
+    judge_status,
     note_half_done,
 )
 from tests.support.any_order.requests import SESSION_SECONDS
@@ -216,6 +218,7 @@ class Story:
             of_topic={topic: (run.source, target) for topic, target in run.to.items()},
             by_choice="apply --restore was told to" if step.verb == "restore" else "",
         )
+        status = self.status(step, run)
         with world.running(verb):
             world.tell(f"$ {' '.join(self.command(step, run))}")
             ended = self.call(step, *self.command(step, run))
@@ -224,6 +227,7 @@ class Story:
             said = [line for line in ended.err.splitlines() if line]
             world.tell(f"  exit {ended.code}: {' / '.join(said[-3:])}")
             self.judge_verb(run, ended, verb)
+            judge_status(world, status, ended, verb)
 
     def stop_for(self, step: Command, run: Run) -> None:
         """Stop the applications that must not run during a command. With migrate, a group keeps its other topics."""
@@ -257,6 +261,17 @@ class Story:
             *("--on-existing", self.setting.on_existing),
             *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
         )
+
+    def status(self, step: Command, run: Run) -> Mapping[str, str]:
+        """Return what `status` says of the command that is run next; empty if it is not asked.
+
+        It is asked only if nothing acts during the command.
+        """
+        if step.events or self.world.turns or step.verb not in _OF_A_RUN or not self.has_receipt(step.of):
+            return {}
+        ended = self.call(step, "status", run.receipt(step.of), "--format", "json")
+        commands = json.loads(ended.out)["commands"] if not ended.code else []
+        return dict(zip(_OF_A_RUN, commands, strict=True)).get(step.verb, {}) if commands else {}
 
     def call(self, step: Command, *arguments: str) -> Ended:
         try:
@@ -329,5 +344,6 @@ def _copy(file: Path | None, to: Path) -> None:
         shutil.copytree(file, to) if file.is_dir() else shutil.copy(file, to)
 
 
+_OF_A_RUN = ("hand-over", "rollback", "hand-back", "delete-offsets")  # in the order of `status`
 _OF_A_GROUP = ("delete", "keep", "restore")
 _STOPS_SOURCE = ("hand-back", "delete", "restore")

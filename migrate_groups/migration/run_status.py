@@ -1,0 +1,230 @@
+"""What a run has done, what the brokers say now, and what each command may do next. Reads only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import ClusterUnavailable, GroupNotFound, MigrateGroupsError, PartlyApplied
+from migrate_groups.files.read import is_file
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.migration.carry_out import say_over
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.make_plan import refuse_forbidden
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.groups import describe
+from migrate_groups.migration.reading.status import GroupStatus
+from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
+from migrate_groups.migration.started import started_since
+from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
+from migrate_groups.migration.write_result import result_of
+from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import UNFINISHED, State, Step, Verb
+from migrate_groups.snapshots.row import Row
+from migrate_groups.text import counted
+
+_NOTHING = "; nothing was written"
+
+
+class Answer(StrEnum):
+    """Whether a command may run now.
+
+    - allowed: the receipt and the brokers allow it now. It checks everything again before it writes.
+    - refused: the command would end with an error.
+    - done: the command would write nothing, because nothing is left to do.
+    - not known: the cluster did not answer, or refused a permission.
+    """
+
+    ALLOWED = "allowed"
+    REFUSED = "refused"
+    DONE = "done"
+    NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What a command may do with the run now. reason: why, or what it would do."""
+
+    verb: Verb
+    answer: Answer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLag:
+    """The lag of a group's topic. before: when the old group had stopped; None if not known. now: None if not known."""
+
+    group: str
+    topic: str
+    before: int | None
+    now: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """What a run has done, what the brokers say now, and what each command may do next.
+
+    groups: the source groups that exist, then the target groups. missing: those that do not exist. lags: one for each
+    target group and topic of the last hand-over.
+    """
+
+    receipt: Receipt
+    commands: Sequence[Next]
+    groups: Sequence[GroupStatus]
+    missing: Sequence[str]
+    lags: Sequence[TopicLag] = field(default=())
+
+    def of(self, verb: Verb) -> Next:
+        """Return what this command may do now."""
+        return next(each for each in self.commands if each.verb is verb)
+
+
+def next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
+    """Return what to do next with a run: a command, or a sentence.
+
+    commands: by verb, the command line to type. file: the receipt of the run.
+    """
+    states = {partition.state for partition in found.receipt.partition_states.values()}
+    if unfinished := [verb for state, verb in UNFINISHED.items() if state in states]:
+        return commands[unfinished[0]]
+    if states <= {State.NEW}:
+        return commands[Verb.HAND_OVER]
+    try:
+        result_of(found.receipt.executions[-1], file).check()
+    except PartlyApplied as error:
+        return str(error)
+    if State.HANDED_OVER in states:
+        hand_over = found.of(Verb.HAND_OVER)
+        if hand_over.answer is Answer.ALLOWED:
+            return f"start the new groups; to undo before they commit: {commands[Verb.ROLLBACK]}"
+        if hand_over.answer is Answer.DONE:
+            later = commands[Verb.DELETE_OFFSETS]
+            return f"the new groups have started: prove the run with reconcile, and a day later {later}"
+        return hand_over.reason
+    if states & {State.UNDONE, State.HANDED_BACK}:
+        return f"the old applications may run; to hand over again: {commands[Verb.HAND_OVER]}"
+    if State.DELETED in states:
+        return f"nothing; to set the deleted offsets again: {commands[Verb.ROLLBACK]}"
+    if State.CLEANED in states:
+        return f"nothing; to undo the run: {commands[Verb.HAND_BACK]}"
+    return "nothing"
+
+
+def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None) -> RunStatus:
+    """Return what a run has done, what the brokers say now, and what each command may do next.
+
+    reader: of the cluster of the source group. elsewhere: of the target groups' cluster, if it is another one.
+
+    Raises `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`; `NotAuthorized`.
+    """
+    receipt = file.receipt
+    if (last := receipt.last_hand_over) is not None:
+        check_clusters_named(last, is_target_named=elsewhere is not None)
+    there = elsewhere or reader
+    asks: Mapping[Verb, Callable[[_Said], str]] = {
+        Verb.HAND_OVER: lambda said: _hand_over(there, file, said, reader if elsewhere else None),
+        Verb.ROLLBACK: lambda said: _way_back(there, Verb.ROLLBACK, file, clock, said),
+        Verb.HAND_BACK: lambda said: _way_back(there, Verb.HAND_BACK, file, clock, said),
+        Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
+    }
+    commands = [_answered(verb, ask) for verb, ask in asks.items()]
+    sources = _described(reader, receipt.source_groups, clock)
+    targets = _described(there, {group for group, *_ in receipt.partition_states}, clock)
+    return RunStatus(
+        receipt=receipt,
+        commands=commands,
+        groups=[each for each in (*sources.values(), *targets.values()) if each],
+        missing=[group for found in (sources, targets) for group, each in found.items() if not each],
+        lags=_lags(last, _at_stop(file, last), [each for each in targets.values() if each]) if last else (),
+    )
+
+
+def _described(reader: GroupReader, groups: Iterable[str], clock: Clock) -> dict[str, GroupStatus | None]:
+    """Return the status of each group, by name; None if the group does not exist."""
+    found: dict[str, GroupStatus | None] = {}
+    for group in sorted(groups):
+        try:
+            [found[group]] = describe(reader, [group], clock)
+        except GroupNotFound:
+            found[group] = None
+    return found
+
+
+class _Said(Silent):
+    """Callbacks that keep the last line that a command would print."""
+
+    line = ""
+
+    def said(self, line: str) -> None:
+        self.line = line
+
+
+def _answered(verb: Verb, ask: Callable[[_Said], str]) -> Next:
+    """Return what a command may do. ask: returns what it would do; "" if it would only print a line."""
+    said = _Said()
+    try:
+        allowed = ask(said)
+    except ClusterUnavailable as error:
+        return Next(verb=verb, answer=Answer.NOT_KNOWN, reason=str(error))
+    except MigrateGroupsError as error:
+        return Next(verb=verb, answer=Answer.REFUSED, reason=str(error).removesuffix(_NOTHING))
+    reason = allowed or said.line.removesuffix(_NOTHING)
+    return Next(verb=verb, answer=Answer.ALLOWED if allowed else Answer.DONE, reason=reason)
+
+
+def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: GroupReader | None) -> str:
+    refuse_by_record(file.receipt, Verb.HAND_OVER)
+    started = started_since(reader, file.receipt, elsewhere)
+    if started is not None:
+        say_over(elsewhere or reader, started, file, said)
+        return ""
+    steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
+    return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
+
+
+def _way_back(
+    reader: GroupReader,
+    verb: Verb,
+    file: ReceiptFile,
+    clock: Clock,
+    said: _Said,
+    elsewhere: GroupReader | None = None,
+) -> str:
+    if is_done(file, verb, said):
+        return ""
+    plan = plan_way_back(reader, verb, file, clock, elsewhere)
+    refuse_forbidden(plan.refusals(at_the_write=False))
+    pending = [check.name for check in plan.checks if check.verdict is Verdict.PENDING]
+    return f"writes {counted(len(plan.to_write()), 'offset')}" + (f"; pending: {', '.join(pending)}" if pending else "")
+
+
+def _at_stop(file: ReceiptFile, hand_over: Execution) -> Iterable[Row]:
+    """Return the snapshot of the source group after its stop, with target groups; empty if the run has none."""
+    split = RunDir(file.path.parent).split if file.path else None
+    if split is None or not is_file(split) or tables.plan_of(split) != hand_over.content:
+        return ()
+    return tables.load(split).rows()
+
+
+def _lags(hand_over: Execution, split: Iterable[Row], groups: Iterable[GroupStatus]) -> list[TopicLag]:
+    before = _by_topic(split)
+    now = _by_topic(row for group in groups for row in group.partitions)
+    return [
+        TopicLag(group=group, topic=topic, before=before.get((group, topic)), now=now.get((group, topic)))
+        for group, topic in sorted({(change.group, change.topic) for change in hand_over.changes})
+    ]
+
+
+def _by_topic(rows: Iterable[Row]) -> dict[tuple[str, str], int | None]:
+    """Return the sum of the lags of each group and topic; None if the lag of any partition is not known."""
+    lags: dict[tuple[str, str], list[int | None]] = defaultdict(list)
+    for row in rows:
+        lags[row.group or "", row.topic].append(row.lag)
+    return {key: None if None in found else sum(filter(None, found)) for key, found in lags.items()}

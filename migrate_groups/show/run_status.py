@@ -1,0 +1,119 @@
+"""The result of ``status``: what a run has done, and what each command may do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from migrate_groups.migration.run_status import Next, RunStatus, TopicLag
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.show.documents import Document, of_row, row_of
+from migrate_groups.show.groups import GROUP, LAG, MEMBERS
+from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table
+from migrate_groups.text import some
+
+_WRITES: list[Column[Execution]] = [
+    Column("WRITE", OFFSET, lambda write: write.number, "number"),
+    Column("KIND", WORD, lambda write: write.verb, "verb"),
+    Column("STARTED", SECOND, lambda write: write.started_at, "started_at", datetime),
+    Column("PARTITIONS", COUNT, lambda write: len(write.changes), "partitions"),
+    Column("OUTCOMES", TEXT, lambda write: _outcomes(write), "outcomes"),
+]
+_LAGS: list[Column[TopicLag]] = [
+    Column("GROUP", NAME, lambda lag: lag.group, "group"),
+    Column("TOPIC", NAME, lambda lag: lag.topic, "topic"),
+    Column("LAG-AT-STOP", OFFSET, lambda lag: lag.before, "lag_at_stop", int | None),
+    Column("LAG", OFFSET, lambda lag: lag.now, "lag", int | None),
+]
+
+
+class _Command(NamedTuple):
+    """A command line, and what it may do now."""
+
+    line: str
+    next: Next
+
+
+_COMMANDS: list[Column[_Command]] = [
+    Column("COMMAND", TEXT, lambda row: row.line, "command"),
+    Column("NOW", WORD, lambda row: row.next.answer, "answer"),
+    Column("REASON", TEXT, lambda row: row.next.reason, "reason"),
+]
+_GROUPS = [*GROUP, MEMBERS, LAG]
+
+
+@row_of(_WRITES)
+class StatusWrite:
+    """A write of the run. outcomes: how many partitions have which outcome."""
+
+
+@row_of(_GROUPS)
+class StatusGroup:
+    """A source or target group that exists. members, lag: null if not known."""
+
+
+@row_of(_LAGS)
+class StatusLag:
+    """The lag of a target group's topic: at the stop of the source group, and now; null if not known."""
+
+
+@row_of(_COMMANDS)
+class StatusCommand:
+    """A command on the run.
+
+    answer: ``allowed``, ``refused``, ``done`` or ``not known``. reason: why, or what the command would do.
+    """
+
+
+class StatusDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/status"):
+    """What a run has done, what the brokers say now, and what each command may do next.
+
+    missing: groups of the run that do not exist. next: what to do, as a sentence or a command.
+    """
+
+    writes: Sequence[StatusWrite]
+    groups: Sequence[StatusGroup]
+    missing: Sequence[str]
+    lags: Sequence[StatusLag]
+    commands: Sequence[StatusCommand]
+    next: str
+
+
+def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str) -> Result:
+    """Return the status of a run.
+
+    path: the receipt or run directory. lines: by verb, the command line to type. advice: what to do next.
+    """
+    commands = [_Command(lines[each.verb], each) for each in found.commands]
+    writes = found.receipt.executions
+    document = StatusDocument(
+        writes=[of_row(StatusWrite, _WRITES, each) for each in writes],
+        groups=[of_row(StatusGroup, _GROUPS, each) for each in found.groups],
+        missing=found.missing,
+        lags=[of_row(StatusLag, _LAGS, each) for each in found.lags],
+        commands=[of_row(StatusCommand, _COMMANDS, each) for each in commands],
+        next=advice,
+    )
+    commands_table = Table(columns=_COMMANDS, rows=commands, thing="command")
+    missing = [Line(f"does not exist: {some(found.missing)}")] if found.missing else []
+    return Result(
+        document=document,
+        kind="status",
+        title=f"Run {path}",
+        whole=commands_table,
+        parts=[
+            Table(columns=_WRITES, rows=writes, thing="write"),
+            Table(columns=_GROUPS, rows=found.groups, thing="group"),
+            *missing,
+            Table(columns=_LAGS, rows=found.lags, thing="topic"),
+            commands_table,
+            Line(f"next: {advice}"),
+        ],
+    )
+
+
+def _outcomes(write: Execution) -> str:
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in write.count().items() if number)

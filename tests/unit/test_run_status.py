@@ -1,0 +1,139 @@
+"""``status``: what a run has done, and what each command may do next."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.model.answers import Answer, WriteAnswer
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+
+RUN = "split.toml.run"
+DELETE = ("delete-offsets", RUN, "--yes")
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def asked(cli: Connected, run: str = RUN) -> tuple[list[str], str]:
+    """Return what `status` says: the answers for migrate and each way back, and what to do next."""
+    found = json.loads(cli("status", run, "--format", "json").stdout)
+    return [each["answer"] for each in found["commands"]], found["next"]
+
+
+def started(cli: Connected) -> None:
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 7)
+
+
+def taken_back(cli: Connected) -> None:
+    started(cli)
+    cli("hand-back", RUN, "--wait", "0s", "--yes")
+
+
+def cleaned(cli: Connected) -> None:
+    started(cli)
+    cli(*DELETE)
+
+
+def rolled_back(cli: Connected) -> None:
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+
+
+@pytest.mark.parametrize(
+    ("steps", "answers", "step"),
+    [
+        (lambda cli: cli(*MIGRATE), "allowed allowed allowed allowed", "start the new groups; to undo before they"),
+        (started, "done refused allowed allowed", "the new groups have started: prove the run with reconcile"),
+        (
+            rolled_back,
+            "allowed done refused refused",
+            "the old applications may run; to hand over again: migrate-groups",
+        ),
+        (
+            taken_back,
+            "allowed refused done refused",
+            "the old applications may run; to hand over again: migrate-groups",
+        ),
+        (cleaned, "refused refused allowed done", f"nothing; to undo the run: migrate-groups hand-back {RUN}"),
+    ],
+)
+def test_answers_in_each_state_of_a_run(cli, steps, answers, step):
+    """`status` says for each command whether it may run now, and what to do next, in each state of a run."""
+    steps(cli)
+    found, said = asked(cli)
+    assert " ".join(found) == answers
+    assert said.startswith(step)
+
+
+def test_an_open_write_is_to_be_finished_first(cli, monkeypatch):
+    """If the brokers did not answer a write, its command is to be run next. Only a rollback is allowed besides."""
+    written = cli.cluster.alter_offsets
+
+    def unanswered(offsets):
+        unknown = WriteAnswer(answer=Answer.UNKNOWN, error="timeout")
+        return {"new": dict.fromkeys(offsets["new"], unknown)} if "new" in offsets else written(offsets)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", unanswered)
+        cli(*MIGRATE, code=4)
+    assert asked(cli) == (["allowed", "allowed", "refused", "refused"], "migrate-groups migrate split.toml")
+
+
+def test_it_names_the_command_that_made_the_run(cli):
+    """The command to hand over again is that of the spec beside the run directory, or of the file beside the receipt.
+
+    If the spec is elsewhere, its name is SPEC.
+    """
+    rolled_back(cli)
+    assert asked(cli)[1].endswith("migrate-groups migrate split.toml")
+    shutil.copytree(cli.folder / RUN, cli.folder / "copied")
+    assert asked(cli, "copied")[1].endswith("migrate-groups migrate SPEC --run-dir copied")
+
+
+def test_the_status_of_a_receipt_of_apply(cli):
+    """The receipt of `apply` has a status, too. Without a run directory, the lag at the stop is not known."""
+    cli(*APPLY[:-2])
+    found = json.loads(cli("status", "split.csv.receipt.json", "--format", "json").stdout)
+    assert found["commands"][0]["command"] == "migrate-groups apply split.csv"
+    assert found["lags"] == [{"group": "new", "topic": "t", "lag_at_stop": None, "lag": 5}]
+    assert [write["outcomes"] for write in found["writes"]] == ["1 confirmed"]
+
+
+def test_what_the_command_line_shows(cli):
+    """The text shows the writes, the groups, the lag of each topic at the stop and now, and each command."""
+    started(cli)
+    shown = cli("status", RUN).stdout
+    assert "1 confirmed" in shown
+    assert "LAG-AT-STOP" in shown
+    assert "refused  not committed since: new t-0: the group has committed since the hand-over" in shown
+    assert "| `new` | `t` | 5 | 3 |" in cli("status", RUN, "--format", "markdown").stdout
+
+
+def test_a_run_that_wrote_nothing(cli):
+    """If no run has written anything yet, there is no receipt, and `status` says so with exit code 2."""
+    assert "split.toml.run does not exist" in cli.fails("status", RUN, code=2)
+
+
+def test_a_group_that_was_deleted_is_named(cli):
+    """A group of the run that does not exist is named, and does not end the command."""
+    rolled_back(cli)
+    cli("delete-group", "new", "--yes")
+    assert "does not exist: new" in cli("status", RUN).stdout
+
+
+def test_a_cluster_that_does_not_answer_one_command(cli, monkeypatch):
+    """If the brokers do not answer what one command needs, `status` says ``not known`` for this command."""
+    cli(*MIGRATE)
+
+    def silent(*_: object) -> None:
+        raise ClusterUnavailable("the cluster did not answer")
+
+    monkeypatch.setattr("migrate_groups.migration.ways_back.go_back.plan_rollback", silent)
+    assert asked(cli)[0] == ["allowed", "not known", "allowed", "allowed"]
