@@ -90,7 +90,7 @@ def guard(
         execution, unclear = _check_once(elsewhere or reader, execution)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
-        if execution.verb is Verb.HAND_OVER:
+        if execution.verb is Verb.HAND_OVER and not execution.not_watched:
             execution = with_first_signs(reader, execution, clock)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
