@@ -202,7 +202,8 @@ class Terminal(Reporter):
 
         if self._stop is not None:
             return [*planned_stop.who(self._stop), planned_stop.how_long(self._stop)]
-        return [planned_stop.until_old_may_start(plan)] if self.old_may_start else []
+        is_refused = bool(plan.refusals(at_the_write=False))
+        return [planned_stop.until_old_may_start(plan)] if self.old_may_start and not is_refused else []
 
     def ending(self) -> None:
         """Wait for the command of ``--start-command``, if it has been started."""

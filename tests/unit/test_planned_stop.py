@@ -229,6 +229,15 @@ def test_a_dry_run_of_rollback_says_when_the_old_applications_may_start(cli, set
     assert cli("rollback", "split.toml.run", "--dry-run").stdout.splitlines()[0] == sentence
 
 
+def test_a_rollback_that_is_refused_forecasts_no_start(cli):
+    """If a new group has committed, so that the rollback is refused, its plan does not say when to start."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", TopicPartition("t", 0), 9)
+    result = cli("rollback", "split.toml.run", "--dry-run")
+    assert result.returncode == 3
+    assert "may start" not in result.stdout + result.stderr
+
+
 def test_a_rollback_without_an_old_group_forecasts_no_start(cli):
     """If a run wrote offsets that no group handed over, no application waits for its rollback."""
     cli("rewind", "--group", "old", "--topic", "t", "--to-earliest", "-o", "replay.csv")
