@@ -87,11 +87,12 @@ def guard(
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
+        if execution.verb is Verb.HAND_OVER:
+            # Before the source groups, so that the last reading of the guard is of them.
+            execution = with_first_signs(reader, execution, clock)
         execution, unclear = _check_once(elsewhere or reader, execution)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
-        if execution.verb is Verb.HAND_OVER and not execution.not_watched:
-            execution = with_first_signs(reader, execution, clock)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear
