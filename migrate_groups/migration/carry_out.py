@@ -56,7 +56,7 @@ def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: E
     reader: of the source group's cluster. Raises `PartlyApplied` if a source group still consumes or can't be read;
     `Refused` if a target group has lost a committed offset, or another run has undone the migration.
     """
-    refuse_taken(reader, file.receipt)
+    refuse_taken(reader, file.receipt, Verb.ROLLBACK)
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(

@@ -77,9 +77,11 @@ class Journal:
         for order, targets in self.facts.handed.items():
             place = order[0], TopicPartition(*order[1:])
             of_source = self._of(place)
-            is_begun = order in self.facts.begun and of_source
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
-            second[place] = of_source if is_begun else of_partition.handed_over(of_source, run, targets, now)
+            if of_source and order in self.facts.begun | self.facts.done:
+                second[place] = of_source
+            elif order not in self.facts.done:
+                second[place] = of_partition.handed_over(of_source, run, targets, now)
             if self.facts.verb is not Verb.HAND_OVER:
                 continue
             for target in targets:
@@ -124,6 +126,8 @@ class Journal:
         new: dict[Place, Claims] = {}
         run, states = self.facts.run, receipt.partition_states
         for order, targets in self.facts.handed.items():
+            if order in self.facts.done:
+                continue
             source, partition = order[0], TopicPartition(*order[1:])
             found = {each: states[each, *order[1:]].state for each in targets if (each, *order[1:]) in states}
             for target, state in found.items():
@@ -214,18 +218,18 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
     return _read(reader, replace(journal, facts=facts))
 
 
-def refuse_taken(reader: GroupReader, receipt: Receipt) -> None:
+def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
-    reader: of the source group's cluster. Raises `ClusterUnavailable`.
+    verb: a way back, which the receipt allows or records as done. reader: of the source group's cluster. Raises
+    `ClusterUnavailable`.
     """
     hand_over = receipt.last_hand_over
-    handed = _handed_before(receipt, Verb.ROLLBACK, Step.ALLOW) if receipt.elsewhere is None else {}
-    if not handed or hand_over is None or hand_over.options.copy:
+    if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
         return
-    facts = JournalFacts(run=receipt.run, verb=Verb.ROLLBACK, handed=_targets(handed))
-    not_known = journals_not_granted(reader, facts.groups)
-    _refuse_claimed(_read(reader, Journal(facts=replace(facts, not_known=not_known))))
+    journal = _to_undo(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), receipt)
+    not_known = journals_not_granted(reader, journal.facts.groups)
+    _refuse_claimed(_read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known))))
 
 
 def nothing_claimed(verb: Verb) -> Journal:
@@ -283,39 +287,48 @@ def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
 
 def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     """Return the journal for this plan: what it hands over, or which hand-over it undoes."""
-    verb = journal.facts.verb
-    begun: set[Order] = set()
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    moved: dict[Order, tuple[str, ...]] = {}
+    facts = replace(journal.facts, is_copy=plan.options.copy)
     if (there := plan.translation) is not None:
         targets = tuple(sorted({change.group for change in plan.changes}))
         moved = {(there.group, *each.source): targets for each in there.partitions}
+        return replace(journal, facts=replace(facts, is_move=True, handed=moved))
     # Without changes, nothing was read either, for instance because the cluster is another one.
-    elif plan.changes and receipt.elsewhere is None:
-        if verb is Verb.HAND_OVER:
-            for change in plan.changes:
-                if change.source_group not in (None, change.group):
-                    handed[change.source_group or "", change.topic, change.partition].append(change)
-        else:
-            handed = _handed_before(receipt, verb, *WORKS, Step.NO_OP)
-            begun = {*_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)}
+    if not plan.changes or receipt.elsewhere is not None:
+        return replace(journal, facts=facts)
+    if facts.verb is not Verb.HAND_OVER:
+        return _to_undo(replace(journal, facts=facts), receipt)
+    handed: dict[Order, list[Change]] = defaultdict(list)
+    for change in plan.changes:
+        if change.source_group not in (None, change.group):
+            handed[change.source_group or "", change.topic, change.partition].append(change)
+    in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
+    facts = replace(facts, handed=_targets(handed), in_place=frozenset(in_place))
+    return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
+
+
+def _to_undo(journal: Journal, receipt: Receipt) -> Journal:
+    """Return the journal for a way back: the run's hand-over, and what is left to undo of it."""
+    verb = journal.facts.verb
+    # The source group is started with the partitions that brokers refused too. The deletion leaves these alone.
+    over = (Step.NO_OP, Step.SKIP) if verb in _RELEASES else (Step.NO_OP,)
+    handed = _handed_before(receipt, verb, *WORKS, *over)
+    left = _handed_before(receipt, verb, *WORKS)
     facts = replace(
         journal.facts,
-        is_copy=plan.options.copy,
-        is_move=bool(moved),
-        handed=moved or _targets(handed),
-        begun=frozenset(begun),
-        in_place=frozenset(
-            order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)
-        ),
+        handed=_targets(handed),
+        begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
+        done=frozenset(handed.keys() - left.keys()) if verb in _RELEASES else frozenset(),
     )
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
 
 
 def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
-    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step."""
+    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step.
+
+    The changes that brokers refused in it are included, with the step ``skip``.
+    """
     handed: dict[Order, list[Change]] = defaultdict(list)
-    for partition in receipt.partition_states.values():
+    for partition in (receipt.begun_or_done | receipt.refused).values():
         if partition.takes(verb, *steps):
             for source in partition.handed_over_by:
                 handed[source.order].append(partition.change)

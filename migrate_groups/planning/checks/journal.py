@@ -27,6 +27,8 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
     - is_move: whether the target groups are on another cluster. Then nothing is claimed.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
+    - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
+      hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
     - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
@@ -39,6 +41,7 @@ class JournalFacts:
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
     is_move: bool = False
     begun: frozenset[Order] = frozenset()
+    done: frozenset[Order] = frozenset()
     in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
@@ -116,6 +119,10 @@ def _complaints(
 
     claims: those on the partition in the journal of the source group.
     """
+    if order in facts.done:
+        if claims and claims[0].state in _NOT_OWNED:
+            yield _claimed_since(facts, order, claims[0])
+        return
     group, partition = order[0], TopicPartition(*order[1:])
     is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
