@@ -92,6 +92,8 @@ def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
     for topic in run.to if verb.sent else ():
         if world.owner[topic] in verb.of_topic[topic]:
             world.owner[topic] = None
+    if ended.name == "rollback":
+        world.undoing |= {place for place in verb.wrote if place[0] in run.targets and verb.believed[place] is None}
     if "processed twice" in ended.err:
         for partition in verb.partitions:
             said = range(world.ledger.starts[partition], world.ledger.ends[partition])

@@ -294,6 +294,7 @@ class Story:
         self.undone.discard(step.of)
         if ended.code or step.verb == "delete":
             return
+        world.undoing -= {(group, partition) for group in verb.groups for partition in verb.partitions}
         judge_coverage(world, ended, verb)
         if step.verb == "hand-over" or step.verb in BACK:
             judge_hand_over(world, self.setting, run, ended, verb)
