@@ -202,14 +202,16 @@ class ReadingCluster:
         """
         return shared_groups.advise(self._reading_client(), self._clock, groups)
 
-    def propose_split(self, group: str) -> str:
+    def propose_split(self, group: str, applications: Sequence[str] = ()) -> str:
         """Return the text of a spec file with a new target group for each application of a shared group.
 
-        Raises `Refused` if the group is not shared by several applications, `Undetermined` if its applications are not
-        known, and `GroupNotFound` if it does not exist.
+        applications: the names of those that get one, as `advise` returns them; the others stay. If empty, all get one.
+
+        Raises `UsageError` for an unknown application, `Refused` if the group is not shared by several applications,
+        `Undetermined` if its applications are not known, and `GroupNotFound` if it does not exist.
         """
         [found] = self.advise(group)
-        return propose(self._reading_client(), found).to_toml()
+        return propose(self._reading_client(), found, checked_texts("applications", applications)).to_toml()
 
     def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)

@@ -35,8 +35,8 @@ def main() -> None:
         atexit.register(gc.freeze)
         streams.open_streams()
         environment.take_properties()
-        # A core file would have secrets in it. The hard limit stays, so that the program of --on-start may raise its
-        # own limit.
+        # A core file would have secrets in it. The hard limit stays, so that the program of --start-command may raise
+        # its own limit.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         json_output.awaited.set(False)

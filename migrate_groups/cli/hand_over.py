@@ -48,8 +48,8 @@ class HandOver:
         self.terminal.dry_run(prepared.plan, prepared.rows)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
-        if self.terminal.on_start is not None:
-            talk(f"not run in a dry run: --on-start {self.terminal.on_start.program}")
+        for command in self.terminal.commands.given:
+            talk(f"not run in a dry run: {command.option} {command.program}")
         return prepared.plan
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
@@ -61,12 +61,13 @@ class HandOver:
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 
-        launch = self.terminal.on_start
+        launch = self.terminal.commands.start
         try:
             return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
         except MigrateGroupsError:
             if launch and launch.failure:
                 talk(launch.failure)
+            self.terminal.restart_if_not_written()
             raise
 
     def conclude(self, outcome: WriteResult | None) -> None:
@@ -74,12 +75,12 @@ class HandOver:
 
         outcome: the result of `write`. If None, only the receipt is shown, which records the earlier run that wrote the
         offsets. Raises `PartlyApplied` if the write is not complete, if the source group still consumes, or if the
-        command of ``--on-start`` failed.
+        command of ``--start-command`` failed.
         """
         if outcome is None:
             self._show_receipt()
             return
-        launch = self.terminal.on_start
+        launch = self.terminal.commands.start
         failure = launch.failure if launch else ""
         try:
             self.terminal.show_result(outcome)

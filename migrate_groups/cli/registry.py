@@ -35,7 +35,7 @@ _EXIT_CODES = {
 }
 _OF_COMMAND = {
     ("migrate", 4): "the write is not complete or not confirmed, a group that must have stopped still consumes, or "
-    "--on-start failed: see the error and the receipt",
+    "--start-command failed: see the error and the receipt",
     ("delete-group", 4): "a group was not deleted, or it is not known whether it was: see the error",
 }
 """Exit codes that mean something else, or something more, at one command."""

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
+from migrate_groups.cli.application_commands import BY_HAND, SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.console import confirm, show, talk
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
 from migrate_groups.cli.progress import Reporter
-from migrate_groups.errors import UsageError
+from migrate_groups.errors import Refused, UsageError
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
-    from migrate_groups.cli.on_start import OnStart
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
@@ -40,7 +40,7 @@ class Terminal(Reporter):
     - output_format: how plans and outcomes are shown.
     - plan_out: the file for the plan; None: the plan is not saved.
     - force: replace the file ``plan_out`` if it exists.
-    - on_start: the command that starts the new applications; None: the user starts them.
+    - commands: stop and start the applications; by default the user does it.
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
     - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
@@ -49,10 +49,11 @@ class Terminal(Reporter):
     output_format: PlanFormat = "table"
     plan_out: Path | None = None
     force: bool = False
-    on_start: OnStart | None = None
+    commands: ApplicationCommands = BY_HAND
     write: str = "Write"
     is_part: bool = False
     _stop: PlannedStop | None = field(default=None, init=False)
+    _may_restart: bool = field(default=False, init=False)
     _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
 
     def check_can_be_asked(self) -> None:
@@ -98,6 +99,38 @@ class Terminal(Reporter):
         written.so_far.set(written.NOTHING + ("; the old applications may go on, or start again" if first else ""))
         return True
 
+    def stop_agreed(self, stop: PlannedStop) -> None:
+        """Run the command of ``--stop-command``, if given, and wait for its end.
+
+        Raises `Refused` if it fails, or has not ended when the wait for the stop would be over.
+        """
+        command = self.commands.stop
+        if command is None:
+            return
+        from migrate_groups.cli.stop_file import saved_stop
+        from migrate_groups.files.runs.run_dir import RunDir
+
+        talk(f"stopping the old applications: {command.program}")
+        self._may_restart = True
+        written.so_far.set(f"{written.NOTHING}; {command.option} has run: start the old applications again")
+        command.start(saved_stop(stop, RunDir(command.run_dir).stop))
+        command.wait(stop.wait)
+        if command.failure:
+            raise Refused(f"{command.failure}; nothing was written")
+
+    def restart_if_not_written(self) -> None:
+        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun."""
+        command = self.commands.restart
+        if command is None or not self._may_restart:
+            return
+        talk(f"nothing was written; starting the old applications again: {command.program}")
+        command.start()
+        command.wait(SECONDS_TO_START)
+        if command.failure:
+            talk(f"{command.failure}: START THE OLD APPLICATIONS NOW, by hand")
+        else:
+            written.so_far.set(f"{written.NOTHING}; {command.option} has started the old applications again")
+
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
@@ -111,6 +144,7 @@ class Terminal(Reporter):
     def writing(self, told_by: str) -> None:
         """Store a sentence that says where to see what was written. It is printed if the command fails."""
         written.so_far.set(told_by)
+        self._may_restart = False
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
         """Show the committed offsets that will be deleted with these groups, and the command that saves these offsets.
@@ -136,12 +170,12 @@ class Terminal(Reporter):
     def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Print that all offsets are written and read back, or were in place, and which applications may start now.
 
-        After a hand-over, also start the command of ``--on-start``, if given.
+        After a hand-over, also start the command of ``--start-command``, if given.
         """
         from migrate_groups.planning.run_states import Verb
 
-        launch = self.on_start if verb is Verb.HAND_OVER else None
-        running = "; --on-start may still be running" if launch else ""
+        launch = self.commands.start if verb is Verb.HAND_OVER else None
+        running = "; --start-command may still be running" if launch else ""
         written.so_far.set(f"all offsets are written and read back{running}; {written.so_far.get()}")
         done = "written and read back"
         if not wrote:
@@ -150,6 +184,8 @@ class Terminal(Reporter):
         if launch:
             talk(f"{done}; starting the new groups: {launch.program}")
             launch.start()
+            if launch.failure:
+                talk(f"{launch.failure}: START THE NEW GROUPS NOW, by hand")
         else:
             start = ""
             if verb is Verb.HAND_OVER:
@@ -159,9 +195,9 @@ class Terminal(Reporter):
             talk(f"{done}{start}")
 
     def ending(self) -> None:
-        """Wait for the command of ``--on-start``, if it has been started."""
-        if self.on_start is not None:
-            self.on_start.wait()
+        """Wait for the command of ``--start-command``, if it has been started."""
+        if self.commands.start is not None:
+            self.commands.start.wait(SECONDS_TO_START)
 
     def _confirms(self, plan: Plan) -> bool:
         from migrate_groups.show import planned_stop

@@ -214,9 +214,10 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 def _only(table: dict[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(table) - known)
-    if "on_start" in unknown:
+    if commands := sorted({"stop_command", "start_command", "restart_command"} & {*unknown}):
         # Otherwise whoever may edit the spec could run programs where migrate runs.
-        raise InvalidInput(f"on_start in {where}: a spec can't run a command; pass --on-start to migrate")
+        option = f"--{commands[0].replace('_', '-')}"
+        raise InvalidInput(f"{commands[0]} in {where}: a spec can't run a command; pass {option} to migrate")
     if unknown:
         advice = did_you_mean(unknown[:10], known) or f"expected {', '.join(sorted(known))}"
         raise InvalidInput(f"{named('unknown key', unknown)} in {where}: {advice}")

@@ -67,6 +67,13 @@ class Events(ReadingEvents, Protocol):
         """
         ...
 
+    def stop_agreed(self, stop: PlannedStop) -> None:
+        """Receive notice that the members of the source group may stop now, because the user has agreed.
+
+        Called only by ``migrate``, after all checks but those of the stop have passed, and before the wait.
+        """
+        ...
+
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
@@ -139,6 +146,9 @@ class Silent:
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Return True without asking: every plan is written."""
         return True
+
+    def stop_agreed(self, stop: PlannedStop) -> None:
+        """Stop no application: the caller does."""
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float

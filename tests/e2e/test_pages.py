@@ -48,6 +48,8 @@ ELSEWHERE = {
     "docker build -t migrate-groups:spark --target spark .": "tests/unit/test_dockerfile.py",
     'docker run --rm -it --user "$(id -u):$(id -g)" -v "$PWD:/data" '
     "-e MIGRATE_GROUPS_BOOTSTRAP_SERVER=kafka:9092 migrate-groups migrate split.toml --dry-run": "it needs the image",
+    "migrate-groups migrate split.toml --yes --approved plan.json --stop-command './stop.sh billing search' "
+    "--start-command './start.sh billing search' --restart-command './start.sh big'": "tests/unit/test_stop_command.py",
     "pip wheel --no-deps --wheel-dir dist .": "tests/spark/test_cluster.py",
     "spark-submit --py-files dist/migrate_groups-*.whl scripts/spark_reconcile.py split.csv after.parquet "
     "--out reconciled": "tests/spark/test_cluster.py",

@@ -378,6 +378,29 @@ def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
     cli.fails("advise", "--spec-for", "old", code=7)
 
 
+def test_a_spec_for_some_applications(cluster, tmp_path, monkeypatch):
+    """``advise --spec-for GROUP --application NAME`` gives only these a new group. The topics of the others stay.
+
+    An unknown name is exit code 2, and the error names the applications.
+    """
+    cli = Connected(tmp_path, monkeypatch, cluster)
+    for each in (*SHOP, *BILLING, WEB):
+        cluster.join("big", each)
+    text = cli(*SPEC_FOR, "--application", "billing").stdout
+    (tmp_path / "some.toml").write_text(text)
+    spec = split_toml.load(tmp_path / "some.toml").spec
+    assert {target.group: [each.pattern for each in target.topics] for target in spec.targets} == {
+        "big-billing": ["invoices"]
+    }
+    assert [each.pattern for each in spec.stay] == ["clicks", "orders", "payments"]
+    assert "# shop stays: 2 members (shop-1, shop-2)" in text
+    assert "# web stays: 1 member (web)" in text
+    error = cli.fails(*SPEC_FOR, "--application", "biling", code=2)
+    assert "group 'big' has no application biling: did you mean billing?" in error
+    assert "choose from billing, shop, web" in cli.fails(*SPEC_FOR, "--application", "xyz", code=2)
+    assert "--application goes with --spec-for" in cli.fails("advise", "--application", "web", code=2)
+
+
 def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):
     """``advise`` prints a line for each group, and for a group named on the command line also one for each application.
 

@@ -35,6 +35,15 @@ def advise(
             help="Write a spec for migrate that gives each application of this group a group of its own.",
         ),
     ] = None,
+    application: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--application",
+            metavar="NAME",
+            help="With --spec-for: only this application gets a group, the others stay; may be repeated.",
+            show_default="all",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -86,8 +95,10 @@ def advise(
     if spec_for is not None:
         if groups or group or log or after:
             raise UsageError("--spec-for names the one group to look at: name no other, no --log and no --after")
-        _write_spec(connection, spec_for, output or Path("-"), output_format)
+        _write_spec(connection, spec_for, application or [], output or Path("-"), output_format)
         return
+    if application:
+        raise UsageError("--application goes with --spec-for: pass both")
     named = options.all_groups(groups, group) if groups or group else None
     if after is not None and (named is not None or log is None):
         raise UsageError("--after has the names of the groups: name none, and pass --log DIR")
@@ -141,8 +152,8 @@ def _compare_after(connection: Connection, asked: CostsRequest, run_dir: Path, o
     talk(f"tables and after.html written to {asked.out}")
 
 
-def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
-    """Write a split spec with a new group for each application of ``group``. output: a file, or ``-`` for stdout."""
+def _write_spec(connection: Connection, group: str, applications: list[str], output: Path, output_format: str) -> None:
+    """Write a split spec with a new group for applications of ``group``. output: a file, or ``-`` for stdout."""
     check_stdout_is_free(output, output_format)
     from migrate_groups.files.safe_write import check_writable, write_whole
 
@@ -154,7 +165,7 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
         from migrate_groups.show import advice as views
 
         found = shared_groups.advise(reader, SystemClock(), options.all_groups([group], None))
-        proposal = propose(reader, found[0])
+        proposal = propose(reader, found[0], applications)
         warn_of_hidden_topics(reader)
     text = proposal.to_toml()
     if str(output) == "-":

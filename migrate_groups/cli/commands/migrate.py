@@ -14,10 +14,10 @@ import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import move_groups, options, plans
+from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.move_groups import WholeGroups
-from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.write_options import GivenOptions
@@ -83,14 +83,32 @@ def migrate(
             "Then watch the group again, as long as the guard. Only if no topic stays with the old group.",
         ),
     ] = False,
-    on_start: Annotated[
+    stop_command: Annotated[
         str | None,
         typer.Option(
-            "--on-start",
+            "--stop-command",
+            metavar="COMMAND",
+            help="Run this command, without a shell, once the plan is agreed and all checks but those of the stop have "
+            "passed. It should stop the old applications and return within --wait; if it fails, nothing is written.",
+        ),
+    ] = None,
+    start_command: Annotated[
+        str | None,
+        typer.Option(
+            "--start-command",
             metavar="COMMAND",
             help="Run this command, without a shell, as soon as the new applications may start. It should start them "
-            f"and return: it is awaited until {SECONDS_AFTER_GUARD:g} s after the guard. If it fails, or has not ended "
+            f"and return: it is awaited until {SECONDS_TO_START:g} s after the guard. If it fails, or has not ended "
             "then, the exit code is 4. A re-run runs it again if no new group has started.",
+        ),
+    ] = None,
+    restart_command: Annotated[
+        str | None,
+        typer.Option(
+            "--restart-command",
+            metavar="COMMAND",
+            help="With --stop-command: run this command, without a shell, if nothing was written after the stop. It "
+            "should start the old applications again.",
         ),
     ] = None,
     yes: options.Yes = False,
@@ -145,13 +163,13 @@ def migrate(
     seconds = parse_duration(wait, "--wait")
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
-        launch = None if on_start is None else OnStart(on_start, run.folder)
+        commands = ApplicationCommands.of(stop_command, start_command, restart_command, run.folder)
         reviewed = _approved(approved)
         wanted = MigrateRequest(
             file=file, options=replace(file.options, **given), run=run, wait=seconds, hold=hold, approved=reviewed
         )
         terminal = Terminal(
-            yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch, is_part=is_whole
+            yes=yes, output_format=output_format, plan_out=plan_out, force=force, commands=commands, is_part=is_whole
         )
         return HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
 

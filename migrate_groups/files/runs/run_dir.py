@@ -30,6 +30,7 @@ class RunDir:
 
     - ``baseline.parquet``: the committed offsets of the source group, saved in case they expire before the write
     - ``spec.toml``: the split spec, which says which topics go to which target group
+    - ``stop.json``: what the command of ``--stop-command`` has to stop
     - ``before.parquet``: the committed offsets of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
     - ``stop_checkpoints.parquet``: the log end offsets of ``__consumer_offsets``, read after the source group stopped
@@ -96,6 +97,11 @@ class RunDir:
     def plan(self) -> Path:
         """The path of the plan whose offsets were written to the cluster."""
         return self.folder / "plan.json"
+
+    @property
+    def stop(self) -> Path:
+        """The path of the JSON file that tells the command of ``--stop-command`` what to stop."""
+        return self.folder / "stop.json"
 
     @property
     def offsets(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.errors import Refused, Undetermined, UsageError
 from migrate_groups.files.split_toml import to_toml
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.client_settings import client_settings
@@ -14,7 +14,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import span_in_words
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, did_you_mean, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +34,30 @@ class Proposal:
         return to_toml(self.spec, self.heading, self.notes)
 
 
-def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
+def propose(reader: GroupReader, advice: GroupAdvice, applications: Collection[str] = ()) -> Proposal:
     """Return a split that gives each application of a shared group a new target group.
 
-    Topics to which no member subscribes stay with the source group. Raises `Refused` if the group is not shared by
-    several applications; `Undetermined` if its applications are not known; `NotAuthorized`; `ClusterUnavailable`.
+    Topics to which no member subscribes stay with the source group. applications: the names of those that get a new
+    group; the others stay, too. If empty, all get one.
+
+    Raises `Refused` if the group is not shared by several applications; `Undetermined` if its applications are not
+    known; `UsageError` for an unknown name; `NotAuthorized`; `ClusterUnavailable`.
     """
     group, found = advice.status.group, advice.applications
     if advice.finding is Finding.UNKNOWN:
         raise Undetermined(f"group {group!r} can't be advised: {advice.advice}")
     if advice.finding is not Finding.SHARED or found is None:
         raise Refused(f"no split of group {group!r} would separate applications: {advice.advice}")
-    names = _target_names(group, found, {each.group for each in reader.list_groups()})
+    known = [each.name for each in found]
+    if unknown := [name for name in applications if name not in known]:
+        advised = did_you_mean(unknown, known) or f"choose from {some(known)}"
+        raise UsageError(f"group {group!r} has no application {some(unknown)}: {advised}")
+    moved = [each for each in found if not applications or each.name in applications]
+    names = _target_names(group, moved, {each.group for each in reader.list_groups()})
     existing = reader.describe_topics(advice.status.topics).keys()
-    stay = sorted(advice.unsubscribed & existing)
-    targets = {name: each for name, each in zip(names, found, strict=True) if each.topics & existing}
+    staying = [each for each in found if each not in moved]
+    stay = sorted(advice.unsubscribed.union(*(each.topics for each in staying)) & existing)
+    targets = {name: each for name, each in zip(names, moved, strict=True) if each.topics & existing}
     spec = SplitSpec(
         source=group,
         targets=tuple(
@@ -57,9 +66,15 @@ def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
         stay=_patterns(stay),
     )
     notes: dict[str | None, tuple[str, ...]] = {name: _note(each) for name, each in targets.items()}
-    return Proposal(
-        spec=spec, heading=_heading(reader, advice), notes={**notes, None: ("No member subscribes to these.",)}
-    )
+    return Proposal(spec=spec, heading=_heading(reader, advice), notes={**notes, None: _note_on_stay(advice, staying)})
+
+
+def _note_on_stay(advice: GroupAdvice, staying: Sequence[Application]) -> tuple[str, ...]:
+    if not staying:
+        return ("No member subscribes to these.",)
+    applications = [f"{each.name} stays: {'; '.join(_note(each))}" for each in staying]
+    nobody = [f"No member subscribes to {some(sorted(advice.unsubscribed))}."] if advice.unsubscribed else []
+    return (*applications, *nobody)
 
 
 def _target_names(group: str, found: Sequence[Application], existing: Collection[str]) -> list[str]:

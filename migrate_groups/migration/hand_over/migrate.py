@@ -115,6 +115,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         stop = _planned_stop(shown, wanted)
         if wanted.mirror is not None:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
+        events.stop_agreed(stop)
         if stop.must_stop or not stop.source.members:
             which = "consuming the moved topics" if shown.spec.stay else "its applications"
             most = span_in_words(timedelta(seconds=wanted.wait))
