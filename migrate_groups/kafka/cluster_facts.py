@@ -8,13 +8,15 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.group_requests import describe
 from migrate_groups.kafka.private import Client
-from migrate_groups.model.partitions import OffsetLimits
+from migrate_groups.model.partitions import Offers, OffsetLimits
 from migrate_groups.model.permissions import Operation
 
 _OPERATIONS = {
@@ -78,6 +80,13 @@ async def cluster_id(client: Client) -> str:
     return str(answer.cluster_id)
 
 
+async def offers(client: Client) -> Offers:
+    """Return what the brokers offer, by their ApiVersions response."""
+    return Offers(
+        deletes_offsets=client.offers(OffsetDeleteRequest), tells_pending=client.version(OffsetFetchRequest) >= 7
+    )
+
+
 async def offset_limits(client: Client) -> OffsetLimits:
     """Return ``offsets.retention.minutes`` and ``offset.metadata.max.bytes`` of the broker with the lowest id.
 
@@ -104,6 +113,8 @@ def maybe_compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[st
     """
 
     async def request(client: Client) -> frozenset[str]:
+        if not client.offers(DescribeConfigsRequest):
+            return frozenset(topics)
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY]) for topic in topics]
         try:
             answer = (await client.describe_configs(resources)).get("topic", {})
@@ -119,6 +130,8 @@ def maybe_compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[st
 
 async def _settings(client: Client, *names: str) -> Mapping[str, int | None]:
     """Return settings of the broker with the lowest id; None if the broker does not report one."""
+    if not client.offers(DescribeConfigsRequest):
+        return dict.fromkeys(names)
     broker = str(client.brokers()[0])
     answer = await client.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [*names])])
     found = answer["broker"][broker]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -182,7 +183,7 @@ def explain(error: BaseException, config: ClientConfig, doing: str, needs: str =
         reason = f"{in_kafkas_words(type(error))} while {doing}"
         return NotAuthorized(f"not authorized: {config.principal} lacks {lacking} ({reason}): grant it")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
-        return ClusterUnavailable(f"the brokers are too old for {doing}: {_text(error)}; upgrade them")
+        return ClusterUnavailable(_no_common_version(_text(error), doing))
     if isinstance(error, kafka_errors.BrokerResponseError):
         about = "".join(f" ({_line(each)})" for each in error.args[:1])
         answer = f"a broker answered {in_kafkas_words(type(error))}{about} while {doing}"
@@ -190,6 +191,16 @@ def explain(error: BaseException, config: ClientConfig, doing: str, needs: str =
     return ClusterUnavailable(
         f"{config.cluster} did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
     )
+
+
+def _no_common_version(reason: str, doing: str) -> str:
+    """Return a message for a request that the brokers do not offer in a version that kafka-python speaks."""
+    found = re.search(r"client \[\d+-(\d+)\] and broker \[(\d+)-\d+\]", reason)
+    if found and int(found[1]) < int(found[2]):
+        return f"the brokers are too new for {doing}: {reason}; upgrade migrate-groups"
+    if "does not support" in reason:
+        return f"{doing} is not possible on these brokers, which are too old or of another vendor: {reason}"
+    return f"the brokers are too old for {doing}: {reason}; upgrade them"
 
 
 def check_visible(principal: str, hidden: Iterable[str]) -> None:

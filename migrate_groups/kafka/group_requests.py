@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import kafka.errors as kafka_errors
 import msgspec
@@ -32,6 +32,13 @@ _LAST_PLAIN_VERSION = 7
 _MOST_CONNECTIONS = 16
 
 
+class _NoCommit(NamedTuple):
+    """The part of an OffsetFetch response about a partition without a committed offset."""
+
+    error_code: int = 0
+    committed_offset: int = -1
+
+
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
     """A partition in an OffsetCommit request, in place of kafka-python's slower class.
 
@@ -54,9 +61,10 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
         # From version 6 on a missing group is answered with an error, without the authorized operations.
-        request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=5)
+        most = client.at_most(DescribeGroupsRequest, 5)
+        request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
         for answer in (await client.send(request, node)).groups:
-            _note(into, answer.group_id, answer, answer.error_code)
+            _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
 
     return _by_coordinator(of_coordinator)
 
@@ -90,13 +98,19 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
                 topics = _topics(OffsetFetchRequest.OffsetFetchRequestTopic, wanted[group])
                 request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True, max_version=7)
                 answer = await client.send(request, node)
-                _note(into, group, _by_partition(answer), answer.error_code)
+                _note_offsets(into, group, answer)
             return
         wire = OffsetFetchRequest.OffsetFetchRequestGroup
         asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
         request = OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=8)
         for answer in (await client.send(request, node)).groups:
-            _note(into, answer.group_id, _by_partition(answer), answer.error_code)
+            _note_offsets(into, answer.group_id, answer)
+
+    def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], group: str, answer: Any) -> None:
+        found = _by_partition(answer)
+        if answer.error_code == MISSING:  # Apache Kafka answers without an error for a group that does not exist
+            found = dict.fromkeys(wanted[group] or (), _NoCommit())
+        _note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
 
     return _by_coordinator(of_coordinator)
 
@@ -121,7 +135,7 @@ def commit_offsets(
             group_instance_id=None,
             retention_time_ms=-1,
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
-            max_version=_LAST_PLAIN_VERSION,
+            max_version=client.at_most(OffsetCommitRequest, _LAST_PLAIN_VERSION),
         )
         response = await client.send(request, node)
         return {

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.leaders import Leader, epoch_ends, raise_leader_change, rounds
@@ -21,6 +22,7 @@ from migrate_groups.model.partitions import (
     Timestamps,
     TopicPartition,
 )
+from migrate_groups.text import some
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _EARLIEST, _LATEST = -2, -1
@@ -139,6 +141,13 @@ class Logs:
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"timestamp {negative[0]} is negative: pass the milliseconds since 1970")
         [answers] = self._list_offsets([timestamps], doing="looking up offsets by timestamp")
+        if early := [
+            each for each, found in answers.items() if found.offset >= 0 and found.timestamp < timestamps[each]
+        ]:
+            raise ClusterUnavailable(
+                f"a broker answered with a record from before the time that was asked for: {some(early)}; it does not "
+                "look up offsets by timestamp as Apache Kafka does, so pass offsets instead"
+            )
         return {
             partition: None if found.offset < 0 else OffsetAndTimestamp(offset=found.offset, timestamp=found.timestamp)
             for partition, found in answers.items()
@@ -197,7 +206,8 @@ async def _ask(
             if leader := leaders.get(partition):
                 led[leader[0]][partition] = timestamp
         for broker, of_broker in led.items():
-            request = list_offsets(of_broker, leaders, isolation)
+            most = client.at_most(ListOffsetsRequest, _LAST_PLAIN_VERSION)
+            request = list_offsets(of_broker, leaders, isolation, most)
             asked.append((answered, client.send(request, broker)))
     for answered, response in asked:
         answered |= _listed_offsets(await response, leaders)
@@ -213,12 +223,15 @@ class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def list_offsets(
-    question: Question, leaders: Mapping[TopicPartition, Leader], isolation: int = _READ_UNCOMMITTED
+    question: Question,
+    leaders: Mapping[TopicPartition, Leader],
+    isolation: int = _READ_UNCOMMITTED,
+    most: int = _LAST_PLAIN_VERSION,
 ) -> Any:
     """Return a ListOffsets request for the partitions in ``question``, all of which must be in ``leaders``.
 
     question: timestamps by partition; -2 is the earliest, -1 the latest offset. isolation: 0 is read_uncommitted. 1 is
-    read_committed, where the latest offset is the last stable offset.
+    read_committed, where the latest offset is the last stable offset. most: the highest version to send.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     # A broker with another leader epoch refuses the request (KIP-320).
@@ -230,7 +243,7 @@ def list_offsets(
         isolation_level=isolation,
         topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in wire.by_topic(asked).items()],
         min_version=1,
-        max_version=_LAST_PLAIN_VERSION,
+        max_version=most,
     )
 
 

@@ -145,6 +145,18 @@ class Client:
         """Return the highest version of this request class that both the client and the brokers support."""
         return int(self._manager.broker_version_data.api_version(request))
 
+    def offers(self, request: Any) -> bool:
+        """Return whether the brokers offer this request class in any version (ApiVersions)."""
+        return request.API_KEY in (self._manager.broker_version_data.api_versions or {})
+
+    def at_most(self, request: Any, version: int) -> int:
+        """Return the highest version of this request class to send: ``version``, or the lowest that the brokers offer.
+
+        Brokers of other vendors may offer only later versions.
+        """
+        lowest, _ = (self._manager.broker_version_data.api_versions or {}).get(request.API_KEY, (0, 0))
+        return max(version, int(lowest))
+
     async def coordinator(self, group: str) -> Any:
         """Return kafka-python's name of the group's coordinator. Raises kafka-python's error if there is none."""
         return await self._admin._find_coordinator_id(group)

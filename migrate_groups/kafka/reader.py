@@ -17,6 +17,7 @@ from migrate_groups.kafka.log import Logs
 from migrate_groups.model.groups import GroupListing
 from migrate_groups.model.partitions import (
     CommittedOffsets,
+    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -87,6 +88,10 @@ class KafkaPythonReader(Logs):
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
         }
+
+    def offers(self) -> Offers:
+        """Look at the ApiVersions response of the connection."""
+        return self._connection.run(cluster_facts.offers, doing="reading what the brokers offer")
 
     def offset_limits(self) -> OffsetLimits:
         """Send DescribeConfigs to one broker."""

@@ -16,7 +16,7 @@ from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
-from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
+from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
@@ -32,7 +32,6 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
-from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern
 from migrate_groups.text import named
 
@@ -115,7 +114,7 @@ def _read(
         facts,
         survey=replace(
             facts.survey,
-            cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
+            cluster_facts=facts_of_way_back(reader, permissions),
             groups={group: described},
             topics=topics,
         ),

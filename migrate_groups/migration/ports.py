@@ -17,6 +17,7 @@ from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
+    Offers,
     OffsetLimits,
     TopicPartition,
 )
@@ -96,6 +97,10 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         An empty set: the principal may not describe the group or topic. ``None``: the brokers do not return its
         operations. Never raises `NotAuthorized`.
         """
+        ...
+
+    def offers(self) -> Offers:
+        """Return what the brokers offer of what not all offer. Apache Kafka offers all of it since 2.5."""
         ...
 
     def offset_limits(self) -> OffsetLimits:

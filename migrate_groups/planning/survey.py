@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.partitions import ALL_OFFERED, CommittedOffset, LogRange, Offers, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Order
@@ -24,6 +24,7 @@ class ClusterFacts:
     - offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read.
     - metadata_limit: the broker's ``offset.metadata.max.bytes``; None if it can't be read.
     - second_client_lacks: why the second client (confluent-kafka) can't log in; empty if it can.
+    - offers: what the brokers offer of what not all offer.
     """
 
     principal: str
@@ -32,6 +33,7 @@ class ClusterFacts:
     offsets_retention: timedelta | None = None
     metadata_limit: int | None = None
     second_client_lacks: str = ""
+    offers: Offers = ALL_OFFERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,12 @@ from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
+    ALL_OFFERED,
     CommittedOffset,
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
+    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -74,6 +76,7 @@ class InMemoryCluster:
     def __init__(self, cluster_id: str = "in-memory") -> None:
         self.principal = "User:ANONYMOUS"
         self.second_client_lacks = ""
+        self.offered = ALL_OFFERED
         self._cluster_id = cluster_id
         logs = {number: Log() for number in range(OFFSETS_PARTITIONS)}
         self._topics: dict[str, tuple[str, dict[int, Log]]] = {OFFSETS_TOPIC: ("id-of-offsets", logs)}
@@ -336,6 +339,9 @@ class InMemoryCluster:
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+
+    def offers(self) -> Offers:
+        return self.offered
 
     def offset_limits(self) -> OffsetLimits:
         """Return the limits that `keep_offsets` has set, by default 7 days and 4,096 characters.

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Collection
 from contextlib import suppress
+from typing import TypeVar
 
 from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import HOST
@@ -18,6 +19,7 @@ LISTENER = "PROXIED"
 """The listener behind the proxies: ``start_sandbox(…, listeners={LISTENER: "PLAINTEXT"})``."""
 _CHUNK = 1 << 16
 _SLOW_CHUNK = 256
+P = TypeVar("P", bound="Proxies")
 
 
 class Proxies:
@@ -87,10 +89,10 @@ class Proxies:
         writer.close()
 
 
-def put_before(sandbox: Sandbox) -> Proxies:
+def put_before(sandbox: Sandbox, kind: type[P] = Proxies) -> P:  # type: ignore[assignment]  # Proxies is the default
     """Start a proxy in front of each broker's `LISTENER`. Restart the brokers, so that they advertise the proxies."""
     own = [node.listeners[LISTENER] for node in sandbox.nodes]
-    proxies = Proxies(own)
+    proxies = kind(own)
     for node, address, advertised in zip(sandbox.nodes, own, proxies.addresses, strict=True):
         properties = node.folder / "server.properties"
         lines = properties.read_text().splitlines()

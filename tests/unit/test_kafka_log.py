@@ -10,9 +10,10 @@ import kafka.errors as kafka_errors
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.log import Logs
-from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 
 PARTITION = TopicPartition("t", 0)
 
@@ -41,6 +42,9 @@ class Cluster:
             except kafka_errors.RetriableError as error:
                 self.asked.append(error.message)
 
+    def at_most(self, _: object, version: int) -> int:
+        return version
+
     def send(self, request, node_id: int | None = None) -> asyncio.Future[object]:
         answer = asyncio.get_running_loop().create_future()
         answer.set_result(self._answer(request, node_id))
@@ -63,6 +67,8 @@ class Cluster:
             self.epoch += 1  # the broker learns of its own election after a while
         elif asked.timestamp == -1:
             answer.offset = self.end
+        elif asked.timestamp >= 0:
+            answer.offset, answer.timestamp = 3, 1_000
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[answer])])
 
     def _metadata(self):
@@ -96,6 +102,14 @@ def test_a_log_end_that_this_reader_has_not_read_is_requested():
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=25) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=15) == LogRange(start=0, end=15)
+
+
+def test_a_record_from_before_the_requested_time_is_an_error():
+    """If a broker answers a timestamp with an earlier record, the offset is not used: brokers of Kafka never do so."""
+    logs = Cluster().logs
+    assert logs.offsets_at({PARTITION: 1_000}) == {PARTITION: OffsetAndTimestamp(offset=3, timestamp=1_000)}
+    with pytest.raises(ClusterUnavailable, match="a record from before the time that was asked for: t-0;"):
+        logs.offsets_at({PARTITION: 1_001})
 
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])

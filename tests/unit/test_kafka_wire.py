@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import kafka.errors as kafka_errors
 import pytest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.consumer import (
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+)
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from migrate_groups.errors import Refused
 from migrate_groups.kafka import private, wire
 from migrate_groups.kafka.connection import OfGroups
-from migrate_groups.kafka.group_requests import commit_offsets
+from migrate_groups.kafka.group_requests import commit_offsets, fetch_offsets
 from migrate_groups.kafka.log import list_offsets
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -24,7 +29,7 @@ FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPart
 
 
 @pytest.mark.parametrize("isolation", [0, 1])
-@pytest.mark.parametrize("version", range(4, 6))
+@pytest.mark.parametrize("version", range(4, 8))
 def test_list_offsets_request_equals_kafka_pythons(version, isolation):
     """A ListOffsets request has the same bytes as kafka-python's, in each supported version and isolation level."""
     topic = ListOffsetsRequest.ListOffsetsTopic
@@ -37,11 +42,11 @@ def test_list_offsets_request_equals_kafka_pythons(version, isolation):
         isolation_level=isolation,
         topics=[topic(name=name, partitions=each) for name, each in own.items()],
     )
-    asked = list_offsets({FIRST: -2, OTHER: 99}, {FIRST: (1, -1), OTHER: (1, 5)}, isolation)
+    asked = list_offsets({FIRST: -2, OTHER: 99}, {FIRST: (1, -1), OTHER: (1, 5)}, isolation, 7)
     assert asked.encode(version) == wanted.encode(version)
 
 
-@pytest.mark.parametrize("version", range(6, 8))
+@pytest.mark.parametrize("version", range(6, 10))
 def test_offset_commit_request_equals_kafka_pythons(version):
     """An OffsetCommit request has the same bytes as kafka-python's in each supported version.
 
@@ -65,6 +70,9 @@ def test_offset_commit_request_equals_kafka_pythons(version):
     sent = []
 
     class Client:
+        def at_most(self, *_: object) -> int:
+            return 9
+
         async def send(self, request, node_id):
             sent.append((request.encode(version), node_id))
             answer = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -93,6 +101,45 @@ def test_offset_commit_request_equals_kafka_pythons(version):
     asyncio.run(commit())
     assert sent == [(wanted.encode(version), 7)]
     assert {each: error.errno for each, error in answers.found["g"].items()} == {FIRST: 25}
+
+
+def test_a_group_that_brokers_do_not_know_has_no_commit():
+    """GROUP_ID_NOT_FOUND in an OffsetFetch response means no committed offset, as some brokers of other vendors answer.
+
+    Another error of a group is its error.
+    """
+
+    class Client:
+        def version(self, _: object) -> int:
+            return 8
+
+        async def send(self, request, node_id):
+            answer = OffsetFetchResponse.OffsetFetchResponseGroup
+            codes = {"missing": 69, "hidden": 30}
+            return SimpleNamespace(
+                groups=[
+                    answer(group_id=each.group_id, topics=[], error_code=codes[each.group_id])
+                    for each in request.groups
+                ]
+            )
+
+        def begin(self, work, *arguments):
+            return work(*arguments)
+
+        async def coordinators(self, groups):
+            return dict.fromkeys(groups, 7)
+
+    answers: OfGroups[dict[TopicPartition, Any]] = OfGroups()
+    wanted = {"missing": [FIRST], "hidden": [FIRST]}
+
+    async def fetch() -> None:
+        await fetch_offsets(wanted)(cast("private.Client", Client()), [*wanted], answers)
+
+    asyncio.run(fetch())
+    assert {each: wire.committed_offset(each, found) for each, found in answers.found["missing"].items()} == {
+        FIRST: None
+    }
+    assert [*answers.failed] == ["hidden"]
 
 
 SUBSCRIBED = ConsumerProtocolSubscription(topics=["t"]).encode(version=0)

@@ -15,6 +15,7 @@ from migrate_groups.model.partitions import (
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
+    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -87,6 +88,10 @@ class PhaseReader:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Request each time."""
         return self._reader.committed(wanted, wait=wait)
+
+    def offers(self) -> Offers:
+        """Ask the connection each time."""
+        return self._reader.offers()
 
     def offset_limits(self) -> OffsetLimits:
         """Request each time."""

@@ -64,7 +64,13 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_tar
         offsets_retention=limits.retention,
         metadata_limit=limits.metadata,
         second_client_lacks=reader.second_client_lacks,
+        offers=reader.offers(),
     )
+
+
+def facts_of_way_back(reader: GroupReader, permissions: Mapping[Resource, frozenset[Operation] | None]) -> ClusterFacts:
+    """Return what a rollback or a deletion needs to know about its cluster, with these permissions."""
+    return ClusterFacts(principal=reader.principal, permissions=permissions, offers=reader.offers())
 
 
 def unread(reader: GroupReader) -> Survey:

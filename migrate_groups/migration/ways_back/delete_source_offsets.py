@@ -8,7 +8,7 @@ from dataclasses import replace
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
-from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
+from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
@@ -21,7 +21,6 @@ from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
-from migrate_groups.planning.survey import ClusterFacts
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
@@ -73,7 +72,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         topics[source.group].add(source.partition.topic)
     survey = replace(
         facts.survey,
-        cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
+        cluster_facts=facts_of_way_back(reader, permissions),
         committed=committed_of(reader, sources),
         groups=describe_groups(reader, sorted(topics)),
     )

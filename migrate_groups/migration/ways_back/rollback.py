@@ -10,7 +10,7 @@ from msgspec import structs
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
-from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
+from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
@@ -24,7 +24,7 @@ from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
-from migrate_groups.planning.survey import ClusterFacts, Survey
+from migrate_groups.planning.survey import Survey
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -77,7 +77,7 @@ def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change])
     # since either.
     survey = Survey(
         cluster_id=facts.survey.cluster_id,
-        cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
+        cluster_facts=facts_of_way_back(reader, permissions),
         topics=topics,
         committed=committed_of(reader, [*states, *receipt.added(topics), *stopped]),
     )

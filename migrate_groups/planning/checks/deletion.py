@@ -1,13 +1,21 @@
-"""The checks of a deletion of committed offsets: of a run's source group, or of any group."""
+"""The checks of deletions of committed offsets: of a run's source group, of any group, and by a later rollback."""
 
 from __future__ import annotations
 
 from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
-from migrate_groups.planning.checks.facts import DeletionFacts, GroupDeletionFacts, RunDeletionFacts
+from migrate_groups.planning.checks.facts import (
+    DeletionFacts,
+    GroupDeletionFacts,
+    HandOverFacts,
+    RunDeletionFacts,
+    WayBackFacts,
+)
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.checks.source import running
 from migrate_groups.text import named, some
+
+_NOT_OFFERED = "the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)"
 
 
 def taken_over(facts: RunDeletionFacts) -> Judgement:
@@ -103,7 +111,31 @@ def source(facts: RunDeletionFacts) -> Judgement | None:
     return Verdict.WARN, f"{named('group', missing)} not found any more: no offset is left to delete there"
 
 
+def undo(facts: HandOverFacts) -> Judgement | None:
+    """Warn before a hand-over if the brokers can't delete offsets later. None if they can, or no offset is new."""
+    created = {each.group for each in facts.changes if each.before is None}
+    if facts.survey.cluster_facts.offers.deletes_offsets or not created:
+        return None
+    return Verdict.WARN, (
+        f"{_NOT_OFFERED}, so rollback and delete-offsets will be refused: before the new groups commit, delete-group "
+        f"{some(created)} undoes the hand-over; later, hand-back does"
+    )
+
+
+def offered(facts: WayBackFacts) -> Judgement | None:
+    """Check that the brokers can delete offsets. None if they can, or no offset is to be deleted."""
+    emptied = {each.group for each in facts.changes if each.after is None and each.before is not None}
+    if facts.survey.cluster_facts.offers.deletes_offsets or not emptied:
+        return None
+    return Verdict.REFUSE, (
+        f"{_NOT_OFFERED}: delete-group deletes a whole group that nothing uses, such as {some(emptied)} after a "
+        "hand-over that nobody started; other offsets expire"
+    )
+
+
 RULES = (
+    Rule(name="deletion", scopes=(Scope.HAND_OVER, Scope.TARGET), judge=undo),
+    Rule(name="deletion", scopes=(Scope.ROLLBACK, Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP), judge=offered),
     Rule(name="taken over", scopes=(Scope.DELETE_OF_RUN,), judge=taken_over),
     Rule(name="not moved", scopes=(Scope.DELETE_OF_RUN,), judge=not_moved_since_hand_over),
     Rule(name="stopped", scopes=(Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP), judge=nobody_on),

@@ -103,7 +103,7 @@ def hidden_topics(facts: HandOverFacts) -> Judgement:
     return Verdict.NOT_KNOWN, (
         f"{facts.survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
         f"{some(sources)} may be missing here; grant Describe on Topic '*' for the dry run, or compare with a "
-        "snapshot that another principal takes"
+        f"snapshot that another principal takes. Without Describe on {OFFSETS.name}, audit can't prove this run later"
     )
 
 

@@ -198,8 +198,21 @@ def _change(wanted: Change, now: CommittedOffset | None) -> str:
 
 
 _OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
+
+
+def pending_commits(facts: HandOverFacts) -> Judgement | None:
+    """Warn if the brokers can't say whether a transactional commit is pending (KIP-447). None if they can."""
+    if facts.survey.cluster_facts.offers.tells_pending:
+        return None
+    return Verdict.WARN, (
+        "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447): if "
+        "an application commits in transactions, let them end before the stop, and keep settle at 10 s or more"
+    )
+
+
 RULES = (
     Rule(name="stopped", scopes=_OF, judge=stopped),
     Rule(name="not moved", scopes=_OF, judge=not_moved, depends_on=("topics",)),
     Rule(name="vanished", scopes=_OF, judge=vanished, depends_on=("topics", "not moved", "stopped")),
+    Rule(name="pending commits", scopes=_OF, judge=pending_commits),
 )

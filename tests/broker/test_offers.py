@@ -1,0 +1,133 @@
+"""Brokers that offer other APIs or versions than Apache Kafka: all works, or is refused with what to do.
+
+What would be refused after the stop, a plan says before it. The proxies imitate offers of other vendors, not their
+brokers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
+from tests.support.cli import CliHere
+from tests.support.offering import Offering
+from tests.support.old_group import Old
+from tests.support.proxy import LISTENER, put_before
+
+LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS = 2, 3, 8, 9, 10, 15
+DESCRIBE_CONFIGS, OFFSET_DELETE, CONSUMER_GROUP_DESCRIBE = 32, 47, 69
+NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+Versions = Mapping[int, tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def running(kafka_jars, java) -> Iterator[tuple[Offering, BrokerWorld]]:
+    with start_sandbox(kafka_jars, java=java, listeners={LISTENER: "PLAINTEXT"}) as sandbox:
+        proxies = put_before(sandbox, Offering)
+        sandbox.node.await_answer()
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        with broker_world(sandbox.bootstrap_servers) as world:
+            yield proxies, world
+
+
+@pytest.fixture
+def offering(running, here: CliHere, monkeypatch) -> Iterator[Offering]:
+    """Proxies whose offers a test sets, and which the commands of ``here`` use."""
+    proxies, _ = running
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
+    yield proxies
+    proxies.without, proxies.versions = frozenset(), {}
+
+
+@pytest.fixture
+def old(running, here: CliHere) -> Old:
+    return Old(here, running[1])
+
+
+def the_whole_scenario(here: CliHere, old: Old) -> str:
+    """Hand over, undo it, hand over, clean up, and hand back. Return the plan of the hand-over."""
+    expected = old.world.committed(old.group)
+    for command in (("list",), ("describe", old.group), ("snapshot", old.group, "-o", "before.csv")):
+        here(*command)
+    here("rewind", "--group", old.group, "--by-duration", "1h", "-o", "replay.csv")
+    plan = here("migrate", "split.toml", *NOW, "--dry-run").stdout
+    here("migrate", "split.toml", *NOW)
+    here("rollback", "split.toml.run", "--yes")
+    assert old.world.committed(old.pay_group) == {}
+    here("migrate", "split.toml", *NOW)
+    here("delete-offsets", "split.toml.run", "--yes")
+    assert old.world.committed(old.group) == {}
+    here("hand-back", "split.toml.run", "--wait", "0s", "--yes")
+    assert old.world.committed(old.group) == expected
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("without", "versions", "said"),
+    [
+        ({DESCRIBE_CONFIGS}, {}, r"not known +retention"),
+        (set(), {LIST_OFFSETS: (6, 9)}, ""),
+        (set(), {OFFSET_COMMIT: (8, 9)}, ""),
+        (set(), {DESCRIBE_GROUPS: (6, 6)}, ""),
+        (set(), {FIND_COORDINATOR: (0, 3), OFFSET_FETCH: (1, 7)}, ""),
+        (set(), {OFFSET_FETCH: (1, 6)}, r"warn +pending commits +the brokers do not say whether a transactional"),
+        ({CONSUMER_GROUP_DESCRIBE}, {METADATA: (0, 9)}, ""),
+    ],
+    ids=[
+        "no DescribeConfigs",
+        "ListOffsets 6",
+        "OffsetCommit 8",
+        "DescribeGroups 6",
+        "one by one",
+        "unstable",
+        "no id",
+    ],
+)
+def test_other_offers_take_the_whole_scenario(offering, here, old, without, versions: Versions, said):
+    """With other APIs or versions, each command does what it does with Apache Kafka.
+
+    The plan says what is not known.
+    """
+    offering.without, offering.versions = frozenset(without), versions
+    assert re.search(said, the_whole_scenario(here, old))
+
+
+def test_without_offset_delete_the_plan_says_so_before_the_stop(offering, here, old):
+    """Without OffsetDelete, the plan warns, and rollback and delete-offsets are refused by their plans, exit code 3.
+
+    Nothing is written then, and `delete-group` undoes the hand-over, as the messages say.
+    """
+    offering.without = frozenset({OFFSET_DELETE})
+    plan = here("migrate", "split.toml", *NOW).stdout
+    advice = rf"delete-group {old.find_group}, {old.pay_group} undoes the hand-over"
+    assert re.search(rf"warn +deletion +the brokers do not offer to delete committed offsets .*{advice}", plan)
+    written = old.world.committed(old.pay_group)
+    for command in ("rollback", "delete-offsets"):
+        for how in ("--dry-run", "--yes"):
+            error = here.fails(command, "split.toml.run", how, code=3)
+            assert "deletion: the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)" in error
+    assert old.world.committed(old.pay_group) == written
+    here("delete-group", old.pay_group, old.find_group, "--yes")
+    assert old.world.committed(old.pay_group) == {}
+    assert TopicPartition(old.pay, 0) in old.world.committed(old.group)
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({OFFSET_FETCH: (9, 10)}, "the brokers are too new for reading the committed offsets of"),
+        ({LIST_OFFSETS: (0, 0)}, "the brokers are too old for reading log end offsets"),
+    ],
+)
+def test_versions_without_overlap_say_which_side_is_old(offering, here, old, versions: Versions, said):
+    """If no version is common, the error says which side is too old, exit code 5. Nothing is written."""
+    offering.versions = versions
+    error = here.fails("migrate", "split.toml", *NOW, code=5)
+    assert said in error
+    assert ("upgrade migrate-groups" in error) == ("too new" in said)
+    assert old.world.committed(old.pay_group) == {}
