@@ -9,7 +9,7 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,6 +31,7 @@ from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.claims import Claims, ClaimState
 from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Step, Verb
@@ -302,7 +303,8 @@ def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
         if change.source_group not in (None, change.group):
             handed[change.source_group or "", change.topic, change.partition].append(change)
     in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
-    facts = replace(facts, handed=_targets(handed), in_place=frozenset(in_place))
+    resumed = {**_handed_before(receipt, Verb.HAND_OVER, Step.RESUME), **_by_source(receipt.refused.values())}
+    facts = replace(facts, handed=_targets(handed), in_place=frozenset(in_place), resumed=frozenset(resumed))
     return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
 
 
@@ -327,11 +329,16 @@ def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, li
 
     The changes that brokers refused in it are included, with the step ``skip``.
     """
+    partitions = (receipt.begun_or_done | receipt.refused).values()
+    return _by_source(partition for partition in partitions if partition.takes(verb, *steps))
+
+
+def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]]:
+    """Return the changes of target groups' partitions, by partition of a source group that handed them over."""
     handed: dict[Order, list[Change]] = defaultdict(list)
-    for partition in (receipt.begun_or_done | receipt.refused).values():
-        if partition.takes(verb, *steps):
-            for source in partition.handed_over_by:
-                handed[source.order].append(partition.change)
+    for partition in partitions:
+        for source in partition.handed_over_by:
+            handed[source.order].append(partition.change)
     return handed
 
 

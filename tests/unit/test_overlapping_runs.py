@@ -241,6 +241,42 @@ def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, comma
     assert cli.offset("old") == 5
 
 
+def test_a_run_does_not_hand_over_again_what_another_copy_of_it_has_handed_over(cli):
+    """After a rollback, and a hand-over with a copy of the run directory, the original does not hand over again.
+
+    The target group may have processed records since. If it has the offset of the source group, nothing is written.
+    """
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    shutil.copytree(cli.folder / RUN, cli.folder / "copy")
+    again = (*MIGRATE, "--on-existing", "overwrite")
+    cli(*again, "--run-dir", "copy")
+    cli.cluster.commit("new", PARTITION, 8)
+    error = cli.fails(*again, code=3)
+    assert "by run run1 (another copy of this run directory): run the command again with the run directory of" in error
+    assert cli.offset("new") == 8
+    cli.cluster.commit("new", PARTITION, 5)
+    assert "every offset was in place" in cli(*again).stderr
+
+
+def test_a_hand_over_whose_claim_is_left_may_be_repeated(cli, monkeypatch):
+    """If brokers refuse a hand-over, and then the release of its claim, the same command again hands over."""
+    answers = cli.cluster.alter_offsets
+
+    def refuse(offsets):
+        refused = {name: of for name, of in offsets.items() if name == "new" or '"returned"' in f"{of}"}
+        rest = answers({name: of for name, of in offsets.items() if name not in refused})
+        no = WriteAnswer(answer=Answer.REFUSED, error="refused")
+        return {**rest, **{name: dict.fromkeys(of, no) for name, of in refused.items()}}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse)
+        cli(*MIGRATE, code=4)
+    assert newest(cli, "old")[1] == ClaimState.HANDED_OVER
+    cli(*MIGRATE)
+    assert cli.offset("new") == 5
+
+
 def test_the_same_command_again_is_not_refused(cli):
     """The claims of a run do not refuse the run itself: the same commands again, and a second hand-over."""
     cli(*MIGRATE)

@@ -162,6 +162,18 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("rollback", of="one"),
         ],
     ),
+    "a run does not hand over again what another copy of its directory has handed over": (
+        Setting(existing={("a", T): 12, ("a", U): 28}, on_existing="overwrite"),
+        [
+            Command("hand-over"),
+            Command("rollback"),
+            Copy("split"),
+            Command("hand-over", of="copy/split", starts=True, member=False),
+            Pass(10),
+            Stop("a"),
+            Command("hand-over"),
+        ],
+    ),
     "a run that has lost its run directory does not hand over again to a group that has run": (
         Setting(on_existing="overwrite"),
         [
