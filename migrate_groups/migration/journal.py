@@ -9,7 +9,7 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,17 +24,17 @@ from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
-from migrate_groups.planning.change import Action, Change, Order
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.handed import Handed, handed_by, undone_by
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.claims import Claims, ClaimState
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import WORKS, State, Step, Verb
+from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import some
 
 Place = tuple[str, TopicPartition]
@@ -228,7 +228,8 @@ def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
     hand_over = receipt.last_hand_over
     if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
         return
-    journal = _to_undo(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), receipt)
+    facts = JournalFacts(run=receipt.run, verb=verb)
+    journal = _with(Journal(facts=facts), undone_by(facts, receipt))
     not_known = journals_not_granted(reader, journal.facts.groups)
     _refuse_claimed(_read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known))))
 
@@ -288,60 +289,9 @@ def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
 
 def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     """Return the journal for this plan: what it hands over, or which hand-over it undoes."""
-    facts = replace(journal.facts, is_copy=plan.options.copy)
-    if (there := plan.translation) is not None:
-        targets = tuple(sorted({change.group for change in plan.changes}))
-        moved = {(there.group, *each.source): targets for each in there.partitions}
-        return replace(journal, facts=replace(facts, is_move=True, handed=moved))
-    # Without changes, nothing was read either, for instance because the cluster is another one.
-    if not plan.changes or receipt.elsewhere is not None:
-        return replace(journal, facts=facts)
-    if facts.verb is not Verb.HAND_OVER:
-        return _to_undo(replace(journal, facts=facts), receipt)
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    for change in plan.changes:
-        if change.source_group not in (None, change.group):
-            handed[change.source_group or "", change.topic, change.partition].append(change)
-    in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
-    resumed = {**_handed_before(receipt, Verb.HAND_OVER, Step.RESUME), **_by_source(receipt.refused.values())}
-    facts = replace(facts, handed=_targets(handed), in_place=frozenset(in_place), resumed=frozenset(resumed))
-    return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
+    return _with(journal, handed_by(journal.facts, plan, receipt))
 
 
-def _to_undo(journal: Journal, receipt: Receipt) -> Journal:
-    """Return the journal for a way back: the run's hand-over, and what is left to undo of it."""
-    verb = journal.facts.verb
-    # The source group is started with the partitions that brokers refused too. The deletion leaves these alone.
-    over = (Step.NO_OP, Step.SKIP) if verb in _RELEASES else (Step.NO_OP,)
-    handed = _handed_before(receipt, verb, *WORKS, *over)
-    left = _handed_before(receipt, verb, *WORKS)
-    facts = replace(
-        journal.facts,
-        handed=_targets(handed),
-        begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
-        done=frozenset(handed.keys() - left.keys()) if verb in _RELEASES else frozenset(),
-    )
-    return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
-
-
-def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
-    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step.
-
-    The changes that brokers refused in it are included, with the step ``skip``.
-    """
-    partitions = (receipt.begun_or_done | receipt.refused).values()
-    return _by_source(partition for partition in partitions if partition.takes(verb, *steps))
-
-
-def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]]:
-    """Return the changes of target groups' partitions, by partition of a source group that handed them over."""
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    for partition in partitions:
-        for source in partition.handed_over_by:
-            handed[source.order].append(partition.change)
-    return handed
-
-
-def _targets(handed: Mapping[Order, Sequence[Change]]) -> dict[Order, tuple[str, ...]]:
-    """Return the target groups of each partition of a source group, sorted."""
-    return {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()}
+def _with(journal: Journal, handed: Handed) -> Journal:
+    offsets = {**journal.offsets, **_starts(handed.changes)}
+    return replace(journal, facts=handed.facts, handed=handed.changes, offsets=offsets)
