@@ -68,7 +68,7 @@ def judge_status(world: World, status: Mapping[str, str], ended: Ended, verb: Ve
         world.problem(f"status said done of {ended.name} ({reason}), which refused: {ended.err.strip()}")
 
 
-def judge_deletion(world: World, run: Run, ended: Ended, verb: Verb) -> None:
+def judge_deletion(world: World, setting: Setting, run: Run, ended: Ended, verb: Verb) -> None:
     """Judge delete-offsets, after which the target groups own the topics, unless they have handed them on.
 
     This is so even if the hand-over was killed before it said so. But the offsets of a group that another run has told
@@ -84,6 +84,8 @@ def judge_deletion(world: World, run: Run, ended: Ended, verb: Verb) -> None:
                 world.problem(f"delete-offsets takes the offsets of the owner, {_after(told, verb)}: {deleted}")
         elif world.owner[topic] in (run.source, None):
             world.owner[topic] = target
+            for partition in world.partitions([topic]):
+                _allow_forward(world, setting, verb, target, partition)
 
 
 def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
@@ -188,10 +190,8 @@ def _allow_options(world: World, setting: Setting, run: Run, name: str, partitio
     assert verb is not None
     back = name in BACK
     group = source if back else target
-    committed = world.committed_offset(group, partition)
-    if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
-        skipped = world.ledger.unprocessed(partition, committed or 0)
-        world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
+    if not back:
+        _allow_forward(world, setting, verb, group, partition)
     if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
         world.left_out |= {(group, partition), (source, partition)}
     ahead = setting.existing.get((target, partition))
@@ -200,6 +200,13 @@ def _allow_options(world: World, setting: Setting, run: Run, name: str, partitio
         world.ledger.may_skip(partition, skipped, "on_existing = forward had left the target ahead")
     if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
         world.ledger.may_do_both(partition, f"uncommitted = {setting.uncommitted}")
+
+
+def _allow_forward(world: World, setting: Setting, verb: Verb, target: str, partition: TopicPartition) -> None:
+    """Allow that records are skipped because ``on_existing = forward`` has left a target group ahead."""
+    if setting.on_existing == "forward" and (target, partition) not in verb.wrote:
+        skipped = world.ledger.unprocessed(partition, world.committed_offset(target, partition) or 0)
+        world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
 
 
 def _not_handed_over(world: World, run: Run, topic: str) -> frozenset[TopicPartition]:

@@ -288,7 +288,7 @@ class Story:
             world.handed_over[step.of] = world.seconds
             note_half_done(world, run, ended, verb)
         if step.verb == "delete-offsets":
-            judge_deletion(world, run, ended, verb)
+            judge_deletion(world, self.setting, run, ended, verb)
         if ended.code in (4, 130, KILLED) and judge_half_done(world, run, ended, verb):
             self.open[step.of] = replace(step, events=())
         self.undone.discard(step.of)
