@@ -152,8 +152,9 @@ def write_plan(
 
 def _without_unclaimed(execution: Execution, failed: Mapping[TopicPartition, str]) -> Execution:
     """Return the record of a write in which partitions that could not be claimed are refused. failed: the errors."""
+    # Of a write that is resumed, an offset may be in place: then the partition is still handed over, and claimed.
     return execution.updated(
-        change.refused(failed[change.topic_partition])
+        change.refused(failed[change.topic_partition], sent=change.outcome is Outcome.UNKNOWN)
         for change in execution.changes
         if change.topic_partition in failed and not change.settled
     )

@@ -277,6 +277,29 @@ def test_a_hand_over_whose_claim_is_left_may_be_repeated(cli, monkeypatch):
     assert cli.offset("new") == 5
 
 
+def test_a_resumed_hand_over_that_can_not_be_claimed_is_still_handed_over(cli, monkeypatch):
+    """If brokers refuse the claim of a run that has handed a topic over, its earlier claim and its receipt stay.
+
+    Otherwise another run could hand the topic over, and a way back of this run would leave it out.
+    """
+    cli(*MIGRATE)
+    answers, name = cli.cluster.alter_offsets, journal_group("old")
+
+    def refuse_claim(offsets):
+        if name in offsets and "handed over" in f"{offsets[name]}":
+            return {name: dict.fromkeys(offsets[name], WriteAnswer(answer=Answer.REFUSED, error="refused"))}
+        return answers(offsets)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse_claim)
+        cli(*MIGRATE, code=4)
+    assert newest(cli, "old") == ("run1", ClaimState.HANDED_OVER, ("new",))
+    spec(cli, "other.toml", "old", "other")
+    assert "handed over from 'old' to 'new'" in cli.fails("migrate", "other.toml", "--yes", code=3)
+    cli("rollback", RUN, "--yes")
+    assert cli.offset("new") is None
+
+
 def test_the_same_command_again_is_not_refused(cli):
     """The claims of a run do not refuse the run itself: the same commands again, and a second hand-over."""
     cli(*MIGRATE)

@@ -162,7 +162,7 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
                 verb=ended.name,
                 run=ended.step.of,
                 group=group,
-                groups=verb.groups,
+                groups=verb.of_topic[topic],
                 partitions=partitions,
                 ended=world.seconds,
                 watched=until,

@@ -162,6 +162,15 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("rollback", of="one"),
         ],
     ),
+    "a run that can't claim again what it has handed over has still handed it over": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "b"})}),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two"),
+            Command("hand-over", of="two", events=(At("after held", 1, Refuse(T, claim=True)),)),
+            Command("hand-back", of="one"),
+        ],
+    ),
     "a run does not hand over again what another copy of its directory has handed over": (
         Setting(existing={("a", T): 12, ("a", U): 28}, on_existing="overwrite"),
         [
