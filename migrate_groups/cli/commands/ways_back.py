@@ -254,10 +254,12 @@ def _go(
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
     from migrate_groups.migration.write_result import result_of
+    from migrate_groups.planning.run_states import Verb
 
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:
             terminal.check_can_be_asked()
+        terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
                 done = is_done(reader, file, verb, terminal)
