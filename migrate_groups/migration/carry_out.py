@@ -57,7 +57,7 @@ def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: E
     reader: of the source group's cluster. Raises `PartlyApplied` if a source group still consumes or can't be read;
     `Refused` if a target group has lost a committed offset, or another run has undone the migration.
     """
-    refuse_taken(reader, file.receipt)
+    refuse_taken(reader, file.receipt, Verb.ROLLBACK)
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(
@@ -157,8 +157,9 @@ def write_plan(
 
 def _without_unclaimed(execution: Execution, failed: Mapping[TopicPartition, str]) -> Execution:
     """Return the record of a write in which partitions that could not be claimed are refused. failed: the errors."""
+    # Of a write that is resumed, an offset may be in place: then the partition is still handed over, and claimed.
     return execution.updated(
-        change.refused(failed[change.topic_partition])
+        change.refused(failed[change.topic_partition], sent=change.outcome is Outcome.UNKNOWN)
         for change in execution.changes
         if change.topic_partition in failed and not change.settled
     )

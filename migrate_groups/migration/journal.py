@@ -24,8 +24,9 @@ from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
-from migrate_groups.planning.change import Action, Change, Order
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.handed import Handed, handed_by, undone_by
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
@@ -33,7 +34,7 @@ from migrate_groups.planning.claims import Claims, ClaimState
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import WORKS, State, Step, Verb
+from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import some
 
 Place = tuple[str, TopicPartition]
@@ -77,9 +78,11 @@ class Journal:
         for order, targets in self.facts.handed.items():
             place = order[0], TopicPartition(*order[1:])
             of_source = self._of(place)
-            is_begun = order in self.facts.begun and of_source
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
-            second[place] = of_source if is_begun else of_partition.handed_over(of_source, run, targets, now)
+            if of_source and order in self.facts.begun | self.facts.done:
+                second[place] = of_source
+            elif order not in self.facts.done:
+                second[place] = of_partition.handed_over(of_source, run, targets, now)
             if self.facts.verb is not Verb.HAND_OVER:
                 continue
             for target in targets:
@@ -124,6 +127,8 @@ class Journal:
         new: dict[Place, Claims] = {}
         run, states = self.facts.run, receipt.partition_states
         for order, targets in self.facts.handed.items():
+            if order in self.facts.done:
+                continue
             source, partition = order[0], TopicPartition(*order[1:])
             found = {each: states[each, *order[1:]].state for each in targets if (each, *order[1:]) in states}
             for target, state in found.items():
@@ -214,18 +219,19 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
     return _read(reader, replace(journal, facts=facts))
 
 
-def refuse_taken(reader: GroupReader, receipt: Receipt) -> None:
+def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
-    reader: of the source group's cluster. Raises `ClusterUnavailable`.
+    verb: a way back, which the receipt allows or records as done. reader: of the source group's cluster. Raises
+    `ClusterUnavailable`.
     """
     hand_over = receipt.last_hand_over
-    handed = _handed_before(receipt, Verb.ROLLBACK, Step.ALLOW) if receipt.elsewhere is None else {}
-    if not handed or hand_over is None or hand_over.options.copy:
+    if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
         return
-    facts = JournalFacts(run=receipt.run, verb=Verb.ROLLBACK, handed=_targets(handed))
-    not_known = journals_not_granted(reader, facts.groups)
-    _refuse_claimed(_read(reader, Journal(facts=replace(facts, not_known=not_known))))
+    facts = JournalFacts(run=receipt.run, verb=verb)
+    journal = _with(Journal(facts=facts), undone_by(facts, receipt))
+    not_known = journals_not_granted(reader, journal.facts.groups)
+    _refuse_claimed(_read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known))))
 
 
 def nothing_claimed(verb: Verb) -> Journal:
@@ -283,45 +289,9 @@ def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
 
 def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
     """Return the journal for this plan: what it hands over, or which hand-over it undoes."""
-    verb = journal.facts.verb
-    begun: set[Order] = set()
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    moved: dict[Order, tuple[str, ...]] = {}
-    if (there := plan.translation) is not None:
-        targets = tuple(sorted({change.group for change in plan.changes}))
-        moved = {(there.group, *each.source): targets for each in there.partitions}
-    # Without changes, nothing was read either, for instance because the cluster is another one.
-    elif plan.changes and receipt.elsewhere is None:
-        if verb is Verb.HAND_OVER:
-            for change in plan.changes:
-                if change.source_group not in (None, change.group):
-                    handed[change.source_group or "", change.topic, change.partition].append(change)
-        else:
-            handed = _handed_before(receipt, verb, *WORKS, Step.NO_OP)
-            begun = {*_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)}
-    facts = replace(
-        journal.facts,
-        is_copy=plan.options.copy,
-        is_move=bool(moved),
-        handed=moved or _targets(handed),
-        begun=frozenset(begun),
-        in_place=frozenset(
-            order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)
-        ),
-    )
-    return replace(journal, facts=facts, handed=handed, offsets={**journal.offsets, **_starts(handed)})
+    return _with(journal, handed_by(journal.facts, plan, receipt))
 
 
-def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
-    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step."""
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    for partition in receipt.partition_states.values():
-        if partition.takes(verb, *steps):
-            for source in partition.handed_over_by:
-                handed[source.order].append(partition.change)
-    return handed
-
-
-def _targets(handed: Mapping[Order, Sequence[Change]]) -> dict[Order, tuple[str, ...]]:
-    """Return the target groups of each partition of a source group, sorted."""
-    return {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()}
+def _with(journal: Journal, handed: Handed) -> Journal:
+    offsets = {**journal.offsets, **_starts(handed.changes)}
+    return replace(journal, facts=handed.facts, handed=handed.changes, offsets=offsets)

@@ -197,7 +197,7 @@ def _way_back(
     said: _Said,
     elsewhere: GroupReader | None = None,
 ) -> str:
-    if is_done(file, verb, said):
+    if is_done(reader, file, verb, said):
         return ""
     plan = plan_way_back(reader, verb, file, clock, elsewhere)
     refuse_forbidden(plan.refusals(at_the_write=False))

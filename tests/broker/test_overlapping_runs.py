@@ -86,6 +86,19 @@ def test_a_chain_is_undone_in_the_opposite_order(groups):
     assert groups.offset("a") == 30
 
 
+def test_a_way_back_that_is_done_is_refused_after_another_run(groups):
+    """After A → B, its way back, and A → C by another run, the same way back again is refused: C has the topic."""
+    first = groups.migrate("a", "b")
+    for command in ("rollback", "hand-back"):
+        groups.cli(command, first, "--yes")
+        assert "nothing was written" in groups.cli(command, first, "--yes").stderr
+        second = groups.migrate("a", "c")
+        error = groups.refused(command, first, "--yes")
+        assert f"handed over from {groups.names['a']!r} to {groups.names['c']!r} on 20" in error
+        groups.cli("rollback", second, "--yes")
+        groups.cli("migrate", "a-b.toml", "--yes")
+
+
 def test_delete_offsets_leaves_a_group_that_got_its_topic_back(groups):
     """After A → B, and B → A by another run, `delete-offsets` of the first run is refused, and A keeps its offset."""
     first = groups.migrate("a", "b")

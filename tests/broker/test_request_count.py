@@ -1,16 +1,21 @@
 """The number of requests that a hand-over sends between the stop of the source group and the start of the target
-groups.
+groups, and for its claims.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import closing
+
+import pytest
+from kafka.net.manager import KafkaConnectionManager
 
 from migrate_groups.clock import Clock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.write import write
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
@@ -55,3 +60,55 @@ def test_only_offset_commit_takes_a_request_for_each_target_group(world, bootstr
     assert (one.pop("OffsetCommit"), twelve.pop("OffsetCommit")) == (1, TOPICS)
     assert one == twelve
     assert {"DescribeGroups", "OffsetFetch"} <= one.keys()
+
+
+@pytest.fixture
+def of_journals(monkeypatch) -> Counter[str]:
+    """How many requests for the journals of groups kafka-python has sent, by the request's name."""
+    counts: Counter[str] = Counter()
+    send = KafkaConnectionManager.send
+
+    def counting(manager, request, *arguments, **named):
+        if _JOURNALS in f"{request}":
+            counts[type(request).__name__.removesuffix("Request")] += 1
+        return send(manager, request, *arguments, **named)
+
+    monkeypatch.setattr(KafkaConnectionManager, "send", counting)
+    return counts
+
+
+@pytest.mark.parametrize("topics", [2, TOPICS])
+def test_claims_take_the_same_requests_for_many_topics_as_for_few(
+    here, world, of_journals, bootstrap_servers, monkeypatch, topics
+):
+    """A hand-over to two groups claims its topics with one commit, however many they are.
+
+    The journals of the three groups are left once. They are read with one request for the plan, and with one after the
+    joins. With ``--copy`` a run sends none of these requests.
+    """
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    old, new = world.name("old"), world.name("new")
+    names = [world.create_topic() for _ in range(topics)]
+    for topic in names:
+        world.commit(old, TopicPartition(topic, 0), 0)
+    targets = "".join(
+        f'[[target]]\ngroup = "{new}-{number}"\ntopics = {json.dumps(names[number::2])}\n' for number in range(2)
+    )
+    (here.folder / "split.toml").write_text(f'source = "{old}"\n{targets}[options]\nsettle = "0s"\nguard = "0s"\n')
+    here("migrate", "split.toml", "--yes", "--copy")
+    assert not of_journals
+    here("rollback", "split.toml.run", "--yes")
+    here("migrate", "split.toml", "--yes")
+    # How many requests find the coordinators and the members depends on how soon brokers answer.
+    assert {name: of_journals[name] for name in ("OffsetFetch", "OffsetCommit", "LeaveGroup")} == {
+        "OffsetFetch": 2,
+        "OffsetCommit": 1,
+        "LeaveGroup": 3,
+    }
+    assert of_journals.keys() <= {
+        *("OffsetFetch", "OffsetCommit", "LeaveGroup", "JoinGroup", "SyncGroup", "Heartbeat"),
+        *("FindCoordinator", "DescribeGroups"),
+    }
+
+
+_JOURNALS = journal_group("")

@@ -9,11 +9,13 @@ import pytest
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.claims import ClaimState, decode
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 
 RUN = "split.toml.run"
+REFUSED = TopicPartition("u", 0)
 FAST = ("--settle", "0s", "--guard", "1ms", "--yes")
 
 
@@ -38,9 +40,17 @@ def migrate(cli: Connected, source: str, target: str, *options: str) -> str:
     return f"{name}.run"
 
 
-def newest(cli: Connected, group: str) -> tuple[str, str, tuple[str, ...]]:
+def apply_topic(cli: Connected, topic: str, target: str) -> str:
+    """Hand one topic of group ``old`` over with `apply`, and return the receipt."""
+    cli("snapshot", "old", "-o", "all.csv")
+    cli("filter", "all.csv", "--topic", topic, "-o", f"{topic}.csv")
+    cli("apply", f"{topic}.csv", "--to-group", target, *FAST)
+    return f"{topic}.csv.{target}.receipt.json"
+
+
+def newest(cli: Connected, group: str, partition: TopicPartition = PARTITION) -> tuple[str, str, tuple[str, ...]]:
     """Return the run, the state and the groups of the newest claim on the partition in a group's journal."""
-    claims = decode(cli.cluster.offsets(journal_group(group))[PARTITION].metadata)
+    claims = decode(cli.cluster.offsets(journal_group(group))[partition].metadata)
     assert claims is not None
     return claims[0].run, claims[0].state.value, claims[0].groups
 
@@ -121,6 +131,105 @@ def test_a_rolled_back_topic_can_be_handed_over_by_another_run(cli):
     assert newest(cli, "old")[1:] == (ClaimState.HANDED_OVER, ("other",))
 
 
+@pytest.mark.parametrize("command", ["rollback", "hand-back"])
+@pytest.mark.parametrize("target", ["new", "other"])
+def test_a_way_back_that_is_done_is_refused_after_another_run_has_the_topic(cli, command, target):
+    """A repeated way back is refused if another run has handed the topic over since, to the same group or another one.
+
+    Otherwise the user would start the old applications again.
+    """
+    cli(*MIGRATE)
+    cli(command, RUN, "--yes")
+    assert "already; nothing was written" in cli(command, RUN, "--yes").stderr
+    second = migrate(cli, "old", target)
+    for options in (["--yes"], ["--dry-run"]):
+        error = cli.fails(command, RUN, *options, code=3)
+        assert f"t-0 handed over from 'old' to '{target}' on 20" in error
+        assert "by run run2: undo that run first, or go on from there" in error
+    cli(command, second, "--yes")
+    assert "already; nothing was written" in cli(command, RUN, "--yes").stderr
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back"])
+def test_a_way_back_that_is_done_is_refused_after_another_copy_handed_over_again(cli, command):
+    """A repeated way back is refused after the same command, with a copy of the run directory, handed over again."""
+    cli(*MIGRATE)
+    cli(command, RUN, "--yes")
+    shutil.copytree(cli.folder / RUN, cli.folder / "copy")
+    cli(*MIGRATE, "--run-dir", "copy")
+    error = cli.fails(command, RUN, "--yes", code=3)
+    assert "by run run1 (another copy of this run directory): undo that run first" in error
+
+
+def test_a_rollback_that_is_done_is_not_refused_after_the_target_group_has_handed_on_its_own_offsets(cli):
+    """After a rollback, the target group has its offsets from before. A hand-over of these is no matter of the run.
+
+    It is possible once the claims on the target group are forgotten.
+    """
+    cli.cluster.commit("new", PARTITION, 3)
+    cli(*MIGRATE, "--on-existing", "overwrite")
+    cli("rollback", RUN, "--yes")
+    cli("delete-group", journal_group("new"), "--yes")
+    migrate(cli, "new", "third")
+    assert "is rolled back already; nothing was written" in cli("rollback", RUN, "--yes").stderr
+
+
+def test_delete_offsets_that_is_done_is_refused_after_another_run_gave_the_topic_back(cli):
+    """A repeated `delete-offsets` is refused if another run has given the topic back since: there are offsets again."""
+    cli(*MIGRATE)
+    cli("delete-offsets", RUN, "--yes")
+    assert "nothing was written" in cli("delete-offsets", RUN, "--yes").stderr
+    migrate(cli, "new", "old")
+    error = cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert "t-0 handed over from 'new' to 'old' on 20" in error
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back"])
+def test_a_way_back_that_is_done_asks_the_cluster_of_the_run(cli, command):
+    """A repeated way back is refused on another cluster, where no run has claimed anything."""
+    cli(*MIGRATE)
+    cli(command, RUN, "--yes")
+    cli.cluster._cluster_id = "another"
+    for options in (["--yes"], ["--dry-run"]):
+        assert "another" in cli.fails(command, RUN, *options, code=3)
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back"])
+@pytest.mark.parametrize("target", ["new", "other"])
+def test_a_way_back_is_refused_if_another_run_has_a_topic_that_was_refused(cli, monkeypatch, command, target):
+    """If brokers refused a claim of a hand-over, and another run hands over this partition, a way back is refused.
+
+    Otherwise the source group would start with this partition too. Once the other run is undone, it is not refused, and
+    leaves the claims of that run alone.
+    """
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 10)
+    cli.cluster.commit("old", REFUSED, 5)
+    (cli.folder / "split.toml").write_text(SPEC.replace('["t"]', '["t", "u"]'))
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    answers, name = cli.cluster.alter_offsets, journal_group("old")
+
+    def refuse_claim(offsets):
+        left = {group: {at: each for at, each in of.items() if at != REFUSED} for group, of in offsets.items()}
+        refused = {REFUSED: WriteAnswer(answer=Answer.REFUSED, error="refused")} if name in offsets else {}
+        return {group: {**of, **refused} if group == name else of for group, of in answers(left).items()}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse_claim)
+        cli(*MIGRATE, code=4)
+    assert cli.cluster.offsets("new").keys() == {PARTITION}
+    other = apply_topic(cli, REFUSED.topic, target)
+    for options in (["--yes"], ["--dry-run"]):
+        error = cli.fails(command, RUN, *options, code=3)
+        assert f"u-0 handed over from 'old' to '{target}' on 20" in error
+        assert "by run run2: undo that run first" in error
+    assert cli.cluster.offsets(target)[REFUSED].offset == 5
+    cli("rollback", other, "--yes")
+    assert "START THE OLD APPLICATIONS NOW" in cli(command, RUN, "--yes").stderr
+    assert newest(cli, "old", REFUSED)[0] == "run2"
+
+
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
 def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, command):
     """A copy of a run directory does not undo a run, or delete offsets, after another copy has undone it."""
@@ -130,6 +239,65 @@ def test_a_copy_of_the_run_directory_after_another_copy_has_undone_it(cli, comma
     error = cli.fails(command, "copy", "--yes", code=3)
     assert "by run run1 (another copy of this run directory): nothing of this run is left there" in error
     assert cli.offset("old") == 5
+
+
+def test_a_run_does_not_hand_over_again_what_another_copy_of_it_has_handed_over(cli):
+    """After a rollback, and a hand-over with a copy of the run directory, the original does not hand over again.
+
+    The target group may have processed records since. If it has the offset of the source group, nothing is written.
+    """
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    shutil.copytree(cli.folder / RUN, cli.folder / "copy")
+    again = (*MIGRATE, "--on-existing", "overwrite")
+    cli(*again, "--run-dir", "copy")
+    cli.cluster.commit("new", PARTITION, 8)
+    error = cli.fails(*again, code=3)
+    assert "by run run1 (another copy of this run directory): run the command again with the run directory of" in error
+    assert cli.offset("new") == 8
+    cli.cluster.commit("new", PARTITION, 5)
+    assert "every offset was in place" in cli(*again).stderr
+
+
+def test_a_hand_over_whose_claim_is_left_may_be_repeated(cli, monkeypatch):
+    """If brokers refuse a hand-over, and then the release of its claim, the same command again hands over."""
+    answers = cli.cluster.alter_offsets
+
+    def refuse(offsets):
+        refused = {name: of for name, of in offsets.items() if name == "new" or '"returned"' in f"{of}"}
+        rest = answers({name: of for name, of in offsets.items() if name not in refused})
+        no = WriteAnswer(answer=Answer.REFUSED, error="refused")
+        return {**rest, **{name: dict.fromkeys(of, no) for name, of in refused.items()}}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse)
+        cli(*MIGRATE, code=4)
+    assert newest(cli, "old")[1] == ClaimState.HANDED_OVER
+    cli(*MIGRATE)
+    assert cli.offset("new") == 5
+
+
+def test_a_resumed_hand_over_that_can_not_be_claimed_is_still_handed_over(cli, monkeypatch):
+    """If brokers refuse the claim of a run that has handed a topic over, its earlier claim and its receipt stay.
+
+    Otherwise another run could hand the topic over, and a way back of this run would leave it out.
+    """
+    cli(*MIGRATE)
+    answers, name = cli.cluster.alter_offsets, journal_group("old")
+
+    def refuse_claim(offsets):
+        if name in offsets and "handed over" in f"{offsets[name]}":
+            return {name: dict.fromkeys(offsets[name], WriteAnswer(answer=Answer.REFUSED, error="refused"))}
+        return answers(offsets)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refuse_claim)
+        cli(*MIGRATE, code=4)
+    assert newest(cli, "old") == ("run1", ClaimState.HANDED_OVER, ("new",))
+    spec(cli, "other.toml", "old", "other")
+    assert "handed over from 'old' to 'new'" in cli.fails("migrate", "other.toml", "--yes", code=3)
+    cli("rollback", RUN, "--yes")
+    assert cli.offset("new") is None
 
 
 def test_the_same_command_again_is_not_refused(cli):

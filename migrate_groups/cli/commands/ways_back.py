@@ -259,13 +259,14 @@ def _go(
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:
             terminal.check_can_be_asked()
-        if is_done(file, verb, terminal, watch_again=not dry_run):
-            terminal.show_receipt(file.receipt)
-            return None
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
-                plan = plan_way_back(reader, verb, file, SystemClock(), elsewhere)
+                done = is_done(reader, file, verb, terminal)
+                plan = None if done else plan_way_back(reader, verb, file, SystemClock(), elsewhere)
+            if plan is None:
+                terminal.show_receipt(file.receipt)
+                return None
             terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None

@@ -15,7 +15,7 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import Journal, locked, read_journal
+from migrate_groups.migration.journal import Journal, locked, read_journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
@@ -40,15 +40,21 @@ _ALREADY = {
 }
 
 
-def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
+def is_done(reader: GroupReader, file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
     """Return whether a command (rollback, hand-back or delete-offsets) was completed before; if so, tell the user.
 
-    Raises `PartlyApplied` if a group that had to stop still consumed after the write, or could not be watched.
-    watch_again: return False instead if a group could not be watched.
+    Raises `Refused` if another run has the partitions since, or this is another cluster; `PartlyApplied` if a group
+    that had to stop still consumed after the write, or could not be watched; `ClusterUnavailable`. watch_again: return
+    False instead if a group could not be watched.
     """
     last = file.receipt.last(verb)
     if last is None or not file.receipt.is_done(verb):
         return False
+    # Another cluster has no claims, so that it would say that the partitions are still the source group's.
+    verdict, reason = cluster_of_receipt(Facts(survey=unread(reader), options=last.options, earlier=last))
+    if verdict is Verdict.REFUSE:
+        refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
+    refuse_taken(reader, file.receipt, verb)
     done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
         raise PartlyApplied(
@@ -91,16 +97,12 @@ def go_back(
     stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed;
     `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
-    if is_done(file, verb, events, watch_again=True):
+    if is_done(clients.writer, file, verb, events, watch_again=True):
         return None
     reader = clients.writer
     last = file.receipt.last(verb)
     if last is not None and file.receipt.is_done(verb):
         # The groups that must no longer consume could not be watched after the write, so they are watched now.
-        facts = Facts(survey=unread(reader), options=last.options, earlier=last)
-        verdict, reason = cluster_of_receipt(facts)
-        if verdict is Verdict.REFUSE:
-            refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
         execution = look_at_watched(reader, last)
         file.record(execution)

@@ -27,6 +27,9 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
     - is_move: whether the target groups are on another cluster. Then nothing is claimed.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
+    - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
+      hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
+    - resumed: those of the partitions whose hand-over this run has begun, by its receipt, and has not undone.
     - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
@@ -39,6 +42,8 @@ class JournalFacts:
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
     is_move: bool = False
     begun: frozenset[Order] = frozenset()
+    done: frozenset[Order] = frozenset()
+    resumed: frozenset[Order] = frozenset()
     in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
@@ -116,6 +121,10 @@ def _complaints(
 
     claims: those on the partition in the journal of the source group.
     """
+    if order in facts.done:
+        if claims and claims[0].state in _NOT_OWNED:
+            yield _claimed_since(facts, order, claims[0])
+        return
     group, partition = order[0], TopicPartition(*order[1:])
     is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
@@ -130,9 +139,11 @@ def _complaints(
 def _is_repeated(facts: JournalFacts, order: Order, newest: Claim) -> bool:
     """Return whether this hand-over would write again what another run gave to the same target groups.
 
-    These may have processed records since, which would be processed twice.
+    These may have processed records since, which would be processed twice. Another copy of this run's directory is
+    another run, although its claims have the same id.
     """
-    return facts.verb is Verb.HAND_OVER and newest.run != facts.run and order not in facts.in_place
+    is_other = newest.run != facts.run or order not in facts.resumed
+    return facts.verb is Verb.HAND_OVER and is_other and order not in facts.in_place
 
 
 def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
@@ -141,7 +152,7 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
     if newest.state is ClaimState.ARRIVING:
         return _found(facts, order[0], newest), "its outcome is not known: run that command again first"
     names = some([*map(repr, newest.groups)])
-    if {*newest.groups} == {*facts.handed[order]} and newest.run != facts.run:
+    if {*newest.groups} == {*facts.handed[order]}:
         return _found(facts, order[0], newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
             f"forget the claims with migrate-groups {shell_command('delete-group', [journal_group(order[0])])}"

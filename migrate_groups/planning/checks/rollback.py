@@ -59,7 +59,11 @@ def _members(group: GroupDescription) -> list[str]:
 
 
 def not_committed_since(facts: RollbackFacts) -> Judgement:
-    """Check that no group has committed since the write that the rollback undoes, and that none has lost an offset."""
+    """Check that no group has committed since the write that the rollback undoes, and that none has lost an offset.
+
+    The verdict is ``not known`` if an interrupted rollback may have deleted an offset. A commit after that which has
+    expired, or was deleted, would leave the same state.
+    """
     earlier, states, now = facts.earlier, facts.states.values(), facts.survey.now
     since = [
         f"{group} {topic}-{number}"
@@ -67,6 +71,7 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
         if now((group, topic, number))
     ]
     gone: list[str] = []
+    maybe_deleted: list[str] = []
     for partition in states:
         change, committed = partition.change, now(partition.change.order)
         relation = change.relation(committed)
@@ -74,6 +79,8 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
         # undone.
         is_replaced = partition.state is State.HANDED_OVER and change.replaced
         if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
+            if partition.state is State.UNDOING and change.after is not None and committed is None:
+                maybe_deleted.append(f"{change.group} {change.topic_partition}")
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
@@ -94,6 +101,12 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
             f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
         )
         return Verdict.REFUSE, f"{some(since, 3)}: {complaint}"
+    if maybe_deleted and not since:
+        complaint = (
+            "may have been deleted by the rollback that was interrupted, so a commit since then that is deleted or "
+            "expired is not recognised: make sure that the group has not run"
+        )
+        return Verdict.NOT_KNOWN, f"{some(maybe_deleted, 3)}: {complaint}"
     if earlier.verb is Verb.HAND_OVER:
         complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
         fine = "no target group has committed since the hand-over"

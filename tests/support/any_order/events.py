@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from tests.support.any_order import exceptions
 from tests.support.any_order.acting import GROUPS, Killed
 from tests.support.any_order.world import World
 
@@ -70,6 +71,7 @@ class Expire(Event):
         if world.committed_offset(self.group, self.partition) is not None:
             world.cluster.delete(self.group, [self.partition])
             world.gone[self.group, self.partition] = (world.moments, self.how)
+            exceptions.forgotten(world, self.group, self.partition)
         if not world.cluster.offsets(self.group) and not world.has_members(self.group):
             world.cluster.delete_group(self.group)
 

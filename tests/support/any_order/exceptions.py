@@ -92,6 +92,17 @@ def overtaken(world, application) -> None:
             world.ledger.may_skip(partition, skipped, "a straggler without membership committed beyond it")
 
 
+def forgotten(world, group: str, partition: TopicPartition) -> None:
+    """Allow that records are repeated because a commit is gone that a group made after an interrupted rollback.
+
+    The rollback has deleted the group's offset before. Brokers show the same then and now, so the next rollback warns
+    that it does not know of commits in between (the check ``not committed since``).
+    """
+    if (group, partition) in world.undoing:
+        done = range(world.ledger.starts[partition], world.ledger.reached(group, partition))
+        world.ledger.may_repeat(partition, done, "a commit after an interrupted rollback is gone, and was not seen")
+
+
 def repeated(world) -> Iterator[str]:
     """Yield a message for each range of records that were processed twice, unless an exception allows it."""
     for partition, offsets in world.ledger.processed.items():

@@ -52,6 +52,13 @@ class Ledger:
         done = self.processed[partition]
         return [offset for offset in range(self.starts[partition], before) if offset not in done]
 
+    def reached(self, group: str, partition: TopicPartition) -> int:
+        """Return the offset after the last record that a group has processed; 0 if it has processed none."""
+        done = (
+            offset for offset, every in self.processed[partition].items() if group in {each.group for each in every}
+        )
+        return max(done, default=-1) + 1
+
     def may_skip(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
         """Allow that these records are never processed. why: the reason."""
         for offset in offsets:

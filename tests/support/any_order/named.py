@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.events import At, Copy, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
+from tests.support.any_order.events import At, Copy, Expire, ExpireGroup, Grow, Kill, Pass, Refuse, Stop, Straggle
 from tests.support.any_order.runs import AtOnce, Command, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -141,6 +141,46 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="one", starts=True, events=(At("after receipt", 2, Grow("u")),)),
             Command("rollback", of="one"),
             Command("hand-over", of="two"),
+        ],
+    ),
+    "a run that is handed back does not say so again after another run has handed over": (
+        Setting(runs={"one": Run(), "two": Run()}),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-back", of="one"),
+            Command("hand-over", of="two", starts=True),
+            Command("hand-back", of="one", stops=False),
+            Command("delete-offsets", of="two"),
+        ],
+    ),
+    # Brokers refuse the claim on u, so the run hands over only t, with exit code 4.
+    "a run is not rolled back if another run has a topic that it could not claim": (
+        Setting(runs={"one": Run(to={"t": "a", "u": "b"}), "two": Run(to={"u": "c"})}),
+        [
+            Command("hand-over", of="one", events=(At("after held", 1, Refuse(U, claim=True)),)),
+            Command("hand-over", of="two"),
+            Command("rollback", of="one"),
+        ],
+    ),
+    "a run that can't claim again what it has handed over has still handed it over": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "b"})}),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two"),
+            Command("hand-over", of="two", events=(At("after held", 1, Refuse(T, claim=True)),)),
+            Command("hand-back", of="one"),
+        ],
+    ),
+    "a run does not hand over again what another copy of its directory has handed over": (
+        Setting(existing={("a", T): 12, ("a", U): 28}, on_existing="overwrite"),
+        [
+            Command("hand-over"),
+            Command("rollback"),
+            Copy("split"),
+            Command("hand-over", of="copy/split", starts=True, member=False),
+            Pass(10),
+            Stop("a"),
+            Command("hand-over"),
         ],
     ),
     "a run that has lost its run directory does not hand over again to a group that has run": (

@@ -119,5 +119,6 @@ class Requests:
             verb.believed[place] = now
             world.gone.pop(place, None)
             world.tell(f"    wrote: {place[0]} {place[1]}: {was} -> {now}")
-            if verb.by_choice and was is not None and now is not None:
+            if verb.by_choice and now is not None:
+                was = max(now, world.ledger.reached(*place)) if was is None else was
                 world.moved_by_choice(place[1], was, now, verb.by_choice)

@@ -288,12 +288,13 @@ class Story:
             world.handed_over[step.of] = world.seconds
             note_half_done(world, run, ended, verb)
         if step.verb == "delete-offsets":
-            judge_deletion(world, run, ended, verb)
+            judge_deletion(world, self.setting, run, ended, verb)
         if ended.code in (4, 130, KILLED) and judge_half_done(world, run, ended, verb):
             self.open[step.of] = replace(step, events=())
         self.undone.discard(step.of)
         if ended.code or step.verb == "delete":
             return
+        world.undoing -= {(group, partition) for group in verb.groups for partition in verb.partitions}
         judge_coverage(world, ended, verb)
         if step.verb == "hand-over" or step.verb in BACK:
             judge_hand_over(world, self.setting, run, ended, verb)

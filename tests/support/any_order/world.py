@@ -57,6 +57,8 @@ class World:
         # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
         # restores its offset.
         self.left_out: set[tuple[str, TopicPartition]] = set()
+        # The offsets that a rollback which was not completed has deleted, by group and partition.
+        self.undoing: set[tuple[str, TopicPartition]] = set()
         # When each run last wrote in a hand-over, in seconds.
         self.handed_over: dict[str, float] = {}
         # By topic, the target group to which a hand-over that was not completed has written.

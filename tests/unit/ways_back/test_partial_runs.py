@@ -70,6 +70,29 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
     assert [(change.topic_partition, change.after and change.after.offset) for change in restored] == [(FIRST, 4)]
 
 
+def test_a_rollback_that_was_interrupted_does_not_know_whether_its_target_group_has_committed(cluster):
+    """If an offset is missing that an interrupted rollback may have deleted, the next rollback says what is not known.
+
+    The target group may have committed in between, and this commit may have expired. If the offset is still there, no
+    such commit is possible. Once the rollback is complete, its receipt has no open entry.
+    """
+    receipt = handed_over(cluster)
+    plan = plan_rollback(cluster, receipt)
+    assert check(plan, "not committed since") is Verdict.PASS
+    open_receipt = receipt.with_execution(receipt.begun(Verb.ROLLBACK, plan, NOW))
+    assert check(plan_rollback(cluster, open_receipt), "not committed since") is Verdict.PASS
+    cluster.commit("new", SECOND, 8)
+    cluster.delete("new", [SECOND])
+    resumed = plan_rollback(cluster, open_receipt)
+    (found,) = (each for each in resumed.checks if each.name == "not committed since")
+    assert found.verdict is Verdict.NOT_KNOWN
+    assert "new t-1: may have been deleted by the rollback that was interrupted" in found.reason
+    assert not resumed.refusals(at_the_write=True)
+    execution = write(cluster, cluster, open_receipt.begun(Verb.ROLLBACK, resumed, NOW), lambda execution: None)
+    done = open_receipt.with_execution(execution)
+    assert check(plan_rollback(cluster, done), "not committed since") is Verdict.NOT_APPLICABLE
+
+
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
     """`Change.own`, the offsets that a run may have written, stays empty if the entry was refused before its request.
 
