@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from migrate_groups.errors import Refused as Refused
     from migrate_groups.errors import Undetermined as Undetermined
     from migrate_groups.errors import UsageError as UsageError
+    from migrate_groups.files.split_toml import SplitFile as SplitFile
     from migrate_groups.migration.across.compare import Comparison as Comparison
     from migrate_groups.migration.advise.after import AfterSplit as AfterSplit
     from migrate_groups.migration.advise.shared_groups import GroupAdvice as GroupAdvice
@@ -60,6 +61,7 @@ _HOMES = {
     "Copies": "api.reading",
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
+    "SplitFile": "files.split_toml",
     "Comparison": "migration.across.compare",
     "AfterSplit": "migration.advise.after",
     "GroupAdvice": "migration.advise.shared_groups",

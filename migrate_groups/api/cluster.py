@@ -15,6 +15,7 @@ from migrate_groups.arguments import checked_seconds, checked_timeout
 from migrate_groups.clock import Clock
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import receipt_in
+from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.properties import load_properties
@@ -132,7 +133,7 @@ class Cluster(LogCluster):
 
     def plan_migrate(
         self,
-        split: Split | Path,
+        split: Split | SplitFile | Path,
         *,
         run_dir: Path,
         to: Cluster | Copies | None = None,
@@ -141,7 +142,7 @@ class Cluster(LogCluster):
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
         Args:
-            split: a `Split`, or the path of a spec file.
+            split: a `Split`, the path of a spec file, or an element of `whole_groups`.
             run_dir: the folder for the files of this migration. It need not exist.
             to: the cluster of the target groups, to which a mirror copies the topics. A `Copies` object also gives the
                 names of the copied topics. None: the target groups are on the source group's cluster.
@@ -163,7 +164,7 @@ class Cluster(LogCluster):
 
     def migrate(
         self,
-        split: Split | Path,
+        split: Split | SplitFile | Path,
         *,
         run_dir: Path,
         to: Cluster | Copies | None = None,
@@ -178,7 +179,7 @@ class Cluster(LogCluster):
         it watches the source group for ``options.guard`` seconds.
 
         Args:
-            split: a `Split`, or the path of a spec file.
+            split: a `Split`, the path of a spec file, or an element of `whole_groups`.
             run_dir: the folder for the files of this migration. The same call with this folder resumes an interrupted
                 run.
             to: the cluster of the target groups, to which a mirror copies the topics. Each offset is translated to the

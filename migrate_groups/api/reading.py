@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 from weakref import finalize
@@ -15,6 +16,8 @@ from migrate_groups.api.snapshot import Snapshot, topic_patterns
 from migrate_groups.arguments import check_choice, checked_seconds, checked_texts
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
+from migrate_groups.files import split_toml
+from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.across import compare
@@ -23,6 +26,7 @@ from migrate_groups.migration.advise import shared_groups
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.migration.advise.shared_groups import GroupAdvice
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
 from migrate_groups.migration.ports import Clients, GroupReader, Side
 from migrate_groups.migration.reading import take
 from migrate_groups.migration.reading.groups import describe, list_groups
@@ -193,6 +197,24 @@ class ReadingCluster:
         """
         trusted = checked_texts("trust_copy", trust_copy)
         return compare.compare(self._mirror_to(to), groups, self._clock, trusted)
+
+    def whole_groups(
+        self, spec: Path, *, names: Mapping[str, str] | None = None, approved: Path | None = None
+    ) -> Mapping[str, SplitFile]:
+        """Return a split of each group that a spec moves whole to another cluster, by group, in the order of the spec.
+
+        `Cluster.migrate` and `Cluster.plan_migrate` take a split, with the write options of the spec.
+
+        spec: the path of a spec file with ``groups``, which are names and globs. names: the new name on the target
+        cluster of each group that is renamed, by its old name. approved: the folder of reviewed plans. Globs also match
+        the groups of these plans, even if a group no longer exists.
+
+        Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
+        ``names`` has an unknown group, or gives several groups one name.
+        """
+        file, reviewed = split_toml.load_groups(Path(spec)), None if approved is None else Path(approved)
+        wanted = WholeGroups(file=file, names=names or {}, reviewed=reviewed)
+        return {group: wanted.of_group(group) for group in wanted.find(self._reading_client())}
 
     def advise(self, *groups: str) -> Sequence[GroupAdvice]:
         """Return which of these groups several applications share; the worst finding first. No name means all groups.

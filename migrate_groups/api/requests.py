@@ -9,6 +9,7 @@ from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split, load_spli
 from migrate_groups.arguments import checked_texts
 from migrate_groups.errors import UsageError
 from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.hand_over.apply import ApplyRequest
 from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.planning.options import WriteOptions
@@ -38,7 +39,7 @@ def apply_request(
 
 
 def migrate_request(
-    split: Split | Path, run_dir: Path, options: WriteOptions | None, approved: Path | None = None
+    split: Split | SplitFile | Path, run_dir: Path, options: WriteOptions | None, approved: Path | None = None
 ) -> MigrateRequest:
     """Return the input of ``migrate``: a split, the write options, the run directory and the reviewed plan.
 

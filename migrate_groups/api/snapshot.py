@@ -91,16 +91,16 @@ def topic_patterns(name: str, patterns: Sequence[str]) -> tuple[TopicPattern, ..
     return tuple(map(TopicPattern, checked_texts(name, patterns)))
 
 
-def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
+def load_split(wanted: Split | SplitFile | Path, options: WriteOptions | None = None) -> SplitFile:
     """Return a split with its write options and the bytes of its spec file.
 
-    wanted: the split, or the path of a spec file. options: if None, those in the spec file, or the defaults. Raises
-    `InvalidInput` if the split is invalid.
+    wanted: the split, the content of a spec file, or its path. options: if None, those in the spec file, or the
+    defaults. Raises `InvalidInput` if the split is invalid.
     """
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
         return SplitFile(content=content, spec=wanted.spec, options=options or WriteOptions())
-    file = split_toml.load(Path(wanted))
+    file = wanted if isinstance(wanted, SplitFile) else split_toml.load(Path(wanted))
     return file if options is None else replace(file, options=options)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +23,15 @@ from migrate_groups.errors import (
     was_interrupted,
 )
 from migrate_groups.files.safe_write import new_folder
-from migrate_groups.text import brief, counted, named, some
+from migrate_groups.text import brief, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.connect import Connection
     from migrate_groups.cli.hand_over import HandOver
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.files.split_toml import GroupsFile, SplitFile
+    from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
     from migrate_groups.show.moves import GroupMove, MovesDocument
 
 _ERRORS = {
@@ -42,23 +42,19 @@ Done = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeGroups:
-    """The consumer groups of a spec file that move to another cluster with all their topics.
+class MoveGroups:
+    """The hand-overs of several consumer groups, one after the other.
 
-    - file: the spec file.
+    - wanted: the groups.
     - run: the folder in which each group gets its own run directory.
-    - names: the new name on the target cluster of each group that is renamed, by its old name.
     - plans: a new folder for the plans; None: no plan is saved.
-    - reviewed: the folder of the reviewed plans; None: no plan was reviewed.
     - hand_over: makes the `HandOver` of one group from its spec, its run directory, the file for its plan, and the file
       of its reviewed plan.
     """
 
-    file: GroupsFile
+    wanted: WholeGroups
     run: RunDir
-    names: Mapping[str, str]
     plans: Path | None
-    reviewed: Path | None
     hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
 
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
@@ -78,8 +74,9 @@ class WholeGroups:
             raise UsageError(f"--format {output_format} shows one plan, and each group has its own: pass table or json")
         if force:
             raise UsageError("--force replaces a file: for whole groups name a new folder with --plan-out")
-        if self.reviewed is not None and not is_folder(self.reviewed):
-            raise UsageError(f"--approved {self.reviewed}: for whole groups name the folder of --plan-out")
+        reviewed = self.wanted.reviewed
+        if reviewed is not None and not is_folder(reviewed):
+            raise UsageError(f"--approved {reviewed}: for whole groups name the folder of --plan-out")
         if self.run.receipt.is_file():
             raise UsageError(f"{self.run.folder} is the run directory of one split: name another folder with --run-dir")
 
@@ -91,7 +88,7 @@ class WholeGroups:
         """
         from migrate_groups.show.moves import STARTED
 
-        groups = self._found(mirror)
+        groups = self.wanted.find(mirror.source.groups)
         with self.run.made(), target.open_writer() as clients:
 
             def write(one: HandOver) -> Done:
@@ -110,7 +107,7 @@ class WholeGroups:
         from migrate_groups.migration.make_plan import refuse_forbidden
         from migrate_groups.show.moves import STARTED
 
-        groups = self._found(mirror)
+        groups = self.wanted.find(mirror.source.groups)
         with new_folder(self.plans, talk) if self.plans else nullcontext(), target.open_reader() as reader:
 
             def look(one: HandOver) -> Done:
@@ -121,26 +118,6 @@ class WholeGroups:
                 return plan.verdict, len(plan.to_write())
 
             return self._each(groups, look, dry_run=True)
-
-    def _found(self, mirror: Mirror) -> list[str]:
-        from migrate_groups.files.runs import plan_json
-        from migrate_groups.migration.hand_over.groups_to_move import find_groups
-
-        plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
-        reviewed = {each.translation.group for each in plans if each.translation is not None}
-        found = find_groups(mirror.source.groups, self.file.groups, reviewed)
-        if unknown := self.names.keys() - {*found}:
-            raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
-        movers: dict[str, list[str]] = defaultdict(list)
-        for group in found:
-            movers[self.names.get(group, group)].append(group)
-        if merged := {target: groups for target, groups in movers.items() if len(groups) > 1}:
-            target, groups = next(iter(merged.items()))
-            raise UsageError(
-                f"--rename would give {target!r} the offsets of {counted(len(groups), 'group')} ({some(groups)}): give "
-                "each group a name of its own"
-            )
-        return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
         """Call ``do`` for each group, and return all outcomes, including failures."""
@@ -173,18 +150,11 @@ class WholeGroups:
         return MovesDocument(dry_run=dry_run, groups=tuple(done))
 
     def _of(self, group: str) -> HandOver:
-        from migrate_groups.files.runs.run_dir import file_name
+        from migrate_groups.files.runs.run_dir import plan_of_group
 
-        file = self.file.of_group(group)
-        if group in self.names:
-            file = replace(file, spec=file.spec.renamed({group: self.names[group]}))
-        name = f"{file_name(group)}.json"
-        reviewed = self.reviewed / name if self.reviewed else None
-        if reviewed is not None and not reviewed.exists():
-            raise Refused(
-                f"{reviewed} does not exist, so the move of group {group!r} was not reviewed: have new plans reviewed"
-            )
-        return self.hand_over(file, self.run.of_group(group), self.plans / name if self.plans else None, reviewed)
+        reviewed = self.wanted.reviewed_plan(group)
+        plan = plan_of_group(self.plans, group) if self.plans else None
+        return self.hand_over(self.wanted.of_group(group), self.run.of_group(group), plan, reviewed)
 
 
 def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
-    from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.snapshots.row import Row
 
 SAME_COMMAND = "the same command without --dry-run"
@@ -184,12 +183,12 @@ def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None
 
 
 def show_plan(
-    plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None = None, *, stop: PlannedStop | None = None
+    plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None = None, *, notes: Iterable[str] = ()
 ) -> None:
     """Print the plan on stdout.
 
-    plan_out: the file to which the plan was saved; Markdown output names this file. stop: the members that must stop
-    before the write.
+    plan_out: the file to which the plan was saved; Markdown output names this file. notes: sentences above
+    the partitions.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json
@@ -198,7 +197,7 @@ def show_plan(
     else:
         from migrate_groups.show import plan_result as views
 
-        show_as(output_format, views.plan(plan, stop, plan_out.name if plan_out else None))
+        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

@@ -42,6 +42,7 @@ class Terminal(Reporter):
     - force: replace the file ``plan_out`` if it exists.
     - commands: stop and start the applications; by default the user does it.
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
+    - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
     - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
 
@@ -51,6 +52,7 @@ class Terminal(Reporter):
     force: bool = False
     commands: ApplicationCommands = BY_HAND
     write: str = "Write"
+    old_may_start: bool = False
     is_part: bool = False
     _stop: PlannedStop | None = field(default=None, init=False)
     _may_restart: bool = field(default=False, init=False)
@@ -74,9 +76,9 @@ class Terminal(Reporter):
         if self.output_format == "json":
             from migrate_groups.show import plan_result as views
 
-            talk(views.plan(plan, self._stop))
+            talk(views.plan(plan, self._notes(plan)))
         else:
-            show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
+            show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
 
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
@@ -88,7 +90,7 @@ class Terminal(Reporter):
             self.planned(plan, rows)
             return
         save_plan(plan, rows, self.plan_out, force=self.force)
-        show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
+        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
@@ -193,6 +195,15 @@ class Terminal(Reporter):
             elif sources and verb in (Verb.ROLLBACK, Verb.HAND_BACK):
                 start = ": START THE OLD APPLICATIONS NOW"
             talk(f"{done}{start}")
+
+    def _notes(self, plan: Plan) -> list[str]:
+        """Return the sentences above a plan: who must stop, and after how long applications may start."""
+        from migrate_groups.show import planned_stop
+
+        if self._stop is not None:
+            return [*planned_stop.who(self._stop), planned_stop.how_long(self._stop)]
+        is_refused = bool(plan.refusals(at_the_write=False))
+        return [planned_stop.until_old_may_start(plan)] if self.old_may_start and not is_refused else []
 
     def ending(self) -> None:
         """Wait for the command of ``--start-command``, if it has been started."""

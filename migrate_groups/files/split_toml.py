@@ -64,6 +64,17 @@ class GroupsFile:
         return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
 
 
+def load_groups(path: Path) -> GroupsFile:
+    """Return the content of a spec file (TOML) that lists groups to move whole.
+
+    Raises `InvalidInput` if the file can't be read, is not a valid spec, or is a split.
+    """
+    file = load_any(path)
+    if isinstance(file, SplitFile):
+        raise InvalidInput(f"{path} splits one group: list the groups to move as groups = [...]")
+    return file
+
+
 def load(path: Path) -> SplitFile:
     """Return the content of a spec file (TOML): the split of a group by topic, and the options of the write.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
@@ -140,6 +141,8 @@ def write_plan(
         if verb is not Verb.HAND_OVER:
             record(journal.settled(execution, file.receipt, clock.now()))
     if execution.is_whole:
+        if verb is Verb.HAND_OVER:
+            execution = replace(execution, outage=replace(execution.outage, start_at=clock.now()))
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     if verb is Verb.HAND_OVER:
         # Only now, because the new applications need not wait for it: until then, the claims say that the outcome is
@@ -147,6 +150,8 @@ def write_plan(
         settled = journal.settled(execution, file.receipt, clock.now())
         if settled != execution:
             record(settled)
+        else:
+            file.record(execution)  # the time of START; the user has been told that the offsets are in place
     return execution
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
+from migrate_groups.migration.first_signs import with_first_signs
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -90,6 +91,9 @@ def guard(
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
+        if execution.verb is Verb.HAND_OVER:
+            # Before the source groups, so that the last reading of the guard is of them.
+            execution = with_first_signs(reader, execution, clock)
         execution, unclear = _check_once(elsewhere or reader, execution)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))

@@ -13,6 +13,7 @@ from msgspec import structs
 from migrate_groups.model.partitions import PartitionValue, TopicPartition
 from migrate_groups.planning.change import Action, Change, Order, Outcome, Relation
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.outage import NOT_MEASURED, Outage
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import Translation
@@ -56,6 +57,7 @@ class Execution:
       there was no guard, so that it is not known whether they consumed again.
     - longest_gap: the longest time in seconds between two of these readings, or from the start of the guard to the
       first one; None if there was none.
+    - outage: of a hand-over, for how long no group consumed the partitions.
     """
 
     number: int = 1
@@ -74,6 +76,7 @@ class Execution:
     remarks: tuple[str, ...] = ()
     guard_readings: int = 0
     longest_gap: float | None = None
+    outage: Outage = NOT_MEASURED
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:

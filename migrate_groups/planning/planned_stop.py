@@ -62,8 +62,16 @@ class PlannedStop:
 
         Steps that take no time are left out.
         """
-        steps = {
-            "to settle": self.settle,
-            "to read, check, write and read back": float(max(1, math.ceil(self.partitions / _PARTITIONS_A_SECOND))),
-        }
-        return {step: seconds for step, seconds in steps.items() if seconds}
+        return steps_until_start(self.settle, self.partitions)
+
+
+def steps_until_start(settle: float, partitions: int) -> dict[str, float]:
+    """Return the expected seconds of each step until applications may start, by the name of the step.
+
+    Steps that take no time are left out. settle: seconds without a commit. partitions: the number that is written.
+    """
+    steps = {
+        "to settle": settle,
+        "to read, check, write and read back": float(max(1, math.ceil(partitions / _PARTITIONS_A_SECOND))),
+    }
+    return {step: seconds for step, seconds in steps.items() if seconds}

@@ -64,7 +64,6 @@ class AdvisedApplication:
     """
 
 
-_APPLICATIONS = LENGTH._replace(type=Sequence[AdvisedApplication] | None)
 _ASSIGNOR = Kind(Role.WORD, lambda assignor: assignor or UNKNOWN)
 _GROUP: list[Column[GroupAdvice]] = [
     *within(attrgetter("status"), GROUP),

@@ -13,10 +13,9 @@ from migrate_groups.planning.change import Action, Change, Outcome
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.translation import TranslatedOffset
-from migrate_groups.show import planned_stop
 from migrate_groups.show import result as shown
+from migrate_groups.show.outage import outage_in_words
 from migrate_groups.show.result import COUNT, NAME, OFFSET, TEXT, WORD, Column, Groups, Line, Result, Table, Tone
 from migrate_groups.text import counted, some
 
@@ -64,13 +63,12 @@ _CHECKED: list[Column[Check]] = [
 ]
 
 
-def plan(plan: Plan, stop: PlannedStop | None = None, plan_file: str | None = None) -> Result:
+def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None) -> Result:
     """Return a plan of offset writes: the partitions with their changes, and the checks.
 
-    stop: which members of the source group must stop; None leaves this part out. plan_file: the file with the whole
-    plan; None if the plan was not saved.
+    notes: sentences above the partitions, such as those of `planned_stop`. plan_file: the file with the
+    whole plan; None if the plan was not saved.
     """
-    notes = [] if stop is None else [*planned_stop.who(stop), planned_stop.how_long(stop)]
     origins = _origins(plan)
     origin: Column[Change] = Column("from", TEXT, lambda change: origins.get(change.topic_partition))
     changes = Table(
@@ -100,7 +98,7 @@ def plan(plan: Plan, stop: PlannedStop | None = None, plan_file: str | None = No
 def execution(execution: Execution) -> Result:
     """Return the result of a write: the number of partitions by outcome, the failed ones, and remarks.
 
-    It also says how often the groups that must no longer consume were read in the guard.
+    It also says how often the groups that must no longer consume were read in the guard, and the measured outage.
     """
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
@@ -113,6 +111,8 @@ def execution(execution: Execution) -> Result:
         gap = math.ceil(execution.longest_gap * 10) / 10
         how = f"read {counted(execution.guard_readings, 'time')}, at most {gap:g} s apart"
         parts.append(Line(f"watched after the write: {some(sorted(watched(execution)))} ({how})"))
+    if outage := outage_in_words(execution):
+        parts.append(Line(outage))
     remarks = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     return Result(parts=[*parts, *(Line(remark, Tone.REMARK) for remark in remarks)])
 

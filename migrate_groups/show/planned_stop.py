@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from migrate_groups.model.groups import Member
-from migrate_groups.planning.planned_stop import PlannedStop
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.planned_stop import PlannedStop, steps_until_start
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, some
 
@@ -23,13 +24,24 @@ def who(stop: PlannedStop) -> list[str]:
 
 def how_long(stop: PlannedStop) -> str:
     """Return a sentence that says for how long no group consumes the moved topics, in total and step by step."""
-    parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in stop.parts.items())
-    total, partitions = _span(sum(stop.parts.values())), counted(stop.partitions, "partition")
+    total, parts = _total_and_parts(stop.parts, stop.partitions)
     also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""
     return (
-        f"the moved topics are not consumed for about {total} ({parts} {partitions}), "
+        f"the moved topics are not consumed for about {total} ({parts}), "
         f"plus the time that the applications take to stop and start{also}"
     )
+
+
+def until_old_may_start(plan: Plan) -> str:
+    """Return a sentence that says how long a rollback takes until the old applications may start, step by step."""
+    partitions = len(plan.changes)
+    total, parts = _total_and_parts(steps_until_start(plan.options.settle, partitions), partitions)
+    also = (
+        f"; the watch of {_span(plan.options.guard)} comes later, and they need not wait for it"
+        if plan.options.guard
+        else ""
+    )
+    return f"the old applications may start about {total} after the rollback begins ({parts}){also}"
 
 
 def question(stop: PlannedStop, offsets: str) -> str:
@@ -42,6 +54,11 @@ def question(stop: PlannedStop, offsets: str) -> str:
         return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"
     settled = f"Wait {_span(stop.settle)} for the group to settle, then write" if stop.settle else "Write"
     return f"{settled} {offsets}?"
+
+
+def _total_and_parts(steps: Mapping[str, float], partitions: int) -> tuple[str, str]:
+    parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in steps.items())
+    return _span(sum(steps.values())), f"{parts} {counted(partitions, 'partition')}"
 
 
 def _members(stop: PlannedStop) -> str:

@@ -12,6 +12,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.show.documents import Document, of_row, row_of
 from migrate_groups.show.groups import GROUP, LAG, MEMBERS
+from migrate_groups.show.outage import outage_in_words
 from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table
 from migrate_groups.text import some
 
@@ -71,7 +72,8 @@ class StatusCommand:
 class StatusDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/status"):
     """What a run has done, what the brokers say now, and what each command may do next.
 
-    missing: groups of the run that do not exist. next: what to do, as a sentence or a command.
+    missing: groups of the run that do not exist. outage: the measured outage of the last hand-over, as a sentence; or
+    empty. next: what to do, as a sentence or a command.
     """
 
     writes: Sequence[StatusWrite]
@@ -79,6 +81,7 @@ class StatusDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/st
     missing: Sequence[str]
     lags: Sequence[StatusLag]
     commands: Sequence[StatusCommand]
+    outage: str
     next: str
 
 
@@ -88,13 +91,15 @@ def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str)
     path: the receipt or run directory. lines: by verb, the command line to type. advice: what to do next.
     """
     commands = [_Command(lines[each.verb], each) for each in found.commands]
-    writes = found.receipt.executions
+    writes, last = found.receipt.executions, found.receipt.last_hand_over
+    outage = outage_in_words(last) if last else ""
     document = StatusDocument(
         writes=[of_row(StatusWrite, _WRITES, each) for each in writes],
         groups=[of_row(StatusGroup, _GROUPS, each) for each in found.groups],
         missing=found.missing,
         lags=[of_row(StatusLag, _LAGS, each) for each in found.lags],
         commands=[of_row(StatusCommand, _COMMANDS, each) for each in commands],
+        outage=outage,
         next=advice,
     )
     commands_table = Table(columns=_COMMANDS, rows=commands, thing="command")
@@ -110,6 +115,7 @@ def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str)
             *missing,
             Table(columns=_LAGS, rows=found.lags, thing="topic"),
             commands_table,
+            *([Line(outage)] if outage else []),
             Line(f"next: {advice}"),
         ],
     )

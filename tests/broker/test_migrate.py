@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import confluent_kafka
 import pytest
@@ -70,6 +71,30 @@ def test_migrate_waits_until_the_source_group_stops(cli, world, protocol):
     assert "4 confirmed" in command.out
     assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
     assert (cli.folder / "split.toml.run" / "spec.toml").read_bytes() == spec
+
+
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_migrate_measures_the_outage(cli, world, protocol):
+    """The receipt has the last reading with a member of the source group, START, and the first member of a target.
+
+    A target group in which no consumer starts during the guard has no time, and the result names it.
+    """
+    old = Old(cli, world)
+    consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
+    briefly, began = ("--settle", "1s", "--guard", "5s"), datetime.now(UTC)
+    with waiting(cli, "migrate", "split.toml", "--yes", "--wait", "60s", *briefly) as command:
+        world.leave(consumer)
+        until(lambda: world.committed(old.pay_group))
+        world.join(old.pay_group, old.pay, **{"group.protocol": protocol})
+    receipt = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())
+    outage = receipt["executions"][-1]["outage"]
+    ran_until, start = (datetime.fromisoformat(outage[name]) for name in ("ran_until", "start_at"))
+    signs = {each["group"]: each for each in outage["first_signs"]}
+    assert began < ran_until < start - timedelta(seconds=1)
+    assert signs[old.pay_group]["sign"] == "member"
+    assert start < datetime.fromisoformat(signs[old.pay_group]["at"])
+    assert signs[old.find_group] == {"group": old.find_group, "at": None, "sign": None}
+    assert f"no member or commit during the watch: {old.find_group}" in command.out
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])

@@ -8,9 +8,12 @@ import pytest
 import typer
 
 from migrate_groups.cli.terminal import Terminal
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.connected import MIGRATE, Connected
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.snapshots.times import parse_duration
+from tests.support.connected import APPLY, MIGRATE, Connected
 from tests.support.in_memory import InMemoryCluster
 
 STAY = '[stay]\ntopics = ["audit.log"]\n'
@@ -197,3 +200,48 @@ def test_without_a_member_to_stop_nobody_is_told_to_stop_one(cli):
     said = cli(*MIGRATE, "--settle", "0s", "--guard", "1ms")
     assert "no member has to stop; audit-1 may stay" in said.stdout
     assert "stop consuming" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("settle", "guard", "sentence"),
+    [
+        (
+            "10s",
+            "30s",
+            "the old applications may start about 11 s after the rollback begins (10 s to settle, 1 s to read, check, "
+            "write and read back 1 partition); the watch of 30 s comes later, and they need not wait for it",
+        ),
+        (
+            "0s",
+            "0s",
+            "the old applications may start about 1 s after the rollback begins (1 s to read, check, write and read "
+            "back 1 partition)",
+        ),
+    ],
+)
+def test_a_dry_run_of_rollback_says_when_the_old_applications_may_start(cli, settle, guard, sentence):
+    """The plan of a rollback has the times of the run's settle, of the write and of the watch, before the offsets."""
+    cli(*MIGRATE)
+    receipt = cli.folder / "split.toml.run" / "receipt.json"
+    (execution,) = receipt_json.load(receipt).executions
+    options = replace(execution.options, settle=parse_duration(settle, ""), guard=parse_duration(guard, ""))
+    receipt.write_bytes(receipt_json.to_bytes(Receipt((replace(execution, options=options),))))
+    assert cli("rollback", "split.toml.run", "--dry-run").stdout.splitlines()[0] == sentence
+
+
+def test_a_rollback_that_is_refused_forecasts_no_start(cli):
+    """If a new group has committed, so that the rollback is refused, its plan does not say when to start."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", TopicPartition("t", 0), 9)
+    refused = cli("rollback", "split.toml.run", "--dry-run", code=3)
+    assert "not committed since" in refused.stdout
+    assert "may start" not in refused.stdout + refused.stderr
+
+
+def test_a_rollback_without_an_old_group_forecasts_no_start(cli):
+    """If a run wrote offsets that no group handed over, no application waits for its rollback."""
+    cli("rewind", "--group", "old", "--topic", "t", "--to-earliest", "-o", "replay.csv")
+    cli(*APPLY[:1], "replay.csv", "--to-group", "new", "--no-source-group", *APPLY[2:])
+    result = cli("rollback", "receipt.json", "--dry-run")
+    assert result.returncode == 0
+    assert "may start" not in result.stdout + result.stderr

@@ -112,6 +112,7 @@ def test_what_the_command_line_shows(cli):
     shown = cli("status", RUN).stdout
     assert "1 confirmed" in shown
     assert "LAG-AT-STOP" in shown
+    assert "outage not known: old was not seen running; no member or commit during the watch: new" in shown
     assert "refused  not committed since: new t-0: the group has committed since the hand-over" in shown
     assert "| `new` | `t` | 5 | 3 |" in cli("status", RUN, "--format", "markdown").stdout
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import migrate_groups as mg
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.run_dir import RunDir, file_name
@@ -386,3 +387,47 @@ def test_an_interrupt_after_the_last_group_says_what_is_done(cli, monkeypatch):
     monkeypatch.setattr(Connection, "open_writer", closing)
     status, _, err = cli.outcome(*MOVE)
     assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: billing; incomplete: stock")
+
+
+def test_the_python_api_moves_the_groups_of_a_spec(cli, monkeypatch):
+    """`whole_groups` returns the groups of names and globs with the spec's options, and `migrate` moves each of them.
+
+    A group that is renamed gets its new name on the target cluster.
+    """
+    cli.commit(stock=20, **{"search-us": 30, "search-eu": 40, "other": 45})
+    cli.spec("stock", "search-*")
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(cli.source))
+    monkeypatch.setattr(
+        "migrate_groups.api.reading.open_writer", lambda _: nullcontext(Clients(cli.target, cli.target))
+    )
+    source, target = mg.connect("a:9092"), mg.connect("b:9092")
+    here, there = (Side(each, InMemoryRecords(each)) for each in (cli.source, cli.target))
+    mirror = Mirror(here._replace(writer=cli.source), there, TopicNames())
+    monkeypatch.setattr(source, "_mirror_to", lambda to, *, writes: mirror)
+    moves = source.whole_groups(cli.folder / "groups.toml", names={"stock": "stock-2"})
+    assert list(moves) == ["stock", "search-eu", "search-us"]
+    for group, move in moves.items():
+        assert move.options.settle == 0
+        done = source.migrate(move, to=target, run_dir=cli.folder / f"{group}.run")
+        assert done is not None
+    assert [cli.there(each) for each in ("stock", "stock-2", "search-eu", "search-us")] == [None, 15, 35, 25]
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [({"other": "x"}, "group other not among the groups of the spec"), ({"a": "b"}, "would give 'b' the offsets of 2")],
+)
+def test_the_python_api_refuses_wrong_names(cli, monkeypatch, names, error):
+    """`whole_groups` refuses a new name for a group that the spec does not have, and one name for two groups."""
+    cli.spec("a", "b")
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(cli.source))
+    with pytest.raises(mg.UsageError, match=error):
+        mg.connect("a:9092").whole_groups(cli.folder / "groups.toml", names=names)
+
+
+def test_the_python_api_refuses_the_spec_of_a_split(cli):
+    """`whole_groups` refuses a spec that splits one group."""
+    path = cli.folder / "split.toml"
+    path.write_text('source = "a"\n[[target]]\ngroup = "b"\ntopics = ["*"]\n', encoding="utf-8")
+    with pytest.raises(mg.InvalidInput, match="splits one group"):
+        mg.connect("a:9092").whole_groups(path)

@@ -17,7 +17,7 @@ from migrate_groups.cli import move_groups, options, plans
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
-from migrate_groups.cli.move_groups import WholeGroups
+from migrate_groups.cli.move_groups import MoveGroups
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.write_options import GivenOptions
@@ -146,6 +146,7 @@ def migrate(
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from migrate_groups.files import split_toml
     from migrate_groups.files.runs.run_dir import RunDir
+    from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
     copies.check(target)
@@ -184,7 +185,8 @@ def migrate(
         else:
             _write(one, mirror, written_to)
         return
-    whole = WholeGroups(file=file, run=run, names=names, plans=plan_out, reviewed=approved, hand_over=hand_over)
+    groups = WholeGroups(file=file, names=names, reviewed=approved)
+    whole = MoveGroups(wanted=groups, run=run, plans=plan_out, hand_over=hand_over)
     whole.check(output_format, has_target=target.is_named, force=force)
     if not dry_run:
         Terminal(yes=yes).check_can_be_asked()

@@ -254,6 +254,7 @@ def _go(
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
     from migrate_groups.migration.write_result import result_of
+    from migrate_groups.planning.run_states import Verb
 
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:
@@ -261,6 +262,7 @@ def _go(
         if is_done(file, verb, terminal, watch_again=not dry_run):
             terminal.show_receipt(file.receipt)
             return None
+        terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
                 plan = plan_way_back(reader, verb, file, SystemClock(), elsewhere)

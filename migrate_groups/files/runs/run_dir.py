@@ -296,3 +296,8 @@ def file_name(group: str) -> str:
         return name
     # File systems allow 255 bytes, and a group's name may have 32,767.
     return f"{name[:_LONGEST]}={hashlib.sha256(group.encode()).hexdigest()[:16]}"
+
+
+def plan_of_group(plans: Path, group: str) -> Path:
+    """Return the file of a group's plan in the folder of the plans of several groups."""
+    return plans / f"{file_name(group)}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from migrate_groups.clock import Clock
@@ -55,8 +55,14 @@ class CutOver:
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         self._deadline = clock.monotonic() + wait
         self._commits_pend = False
+        self._ran_until: datetime | None = None
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
+
+    @property
+    def ran_until(self) -> datetime | None:
+        """The last reading in which the source group still ran; None if it did not run during the wait."""
+        return self._ran_until
 
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
@@ -81,6 +87,7 @@ class CutOver:
         with self._gone_is_restorable():
             reading = self._read()
         if reading is None:
+            self._ran_until = self._clock.now()
             return None
         if not reading.observed.description.exists:
             self._last.refuse_unless_restorable(self._source, self._options)
@@ -157,6 +164,8 @@ class CutOver:
         prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._shown.moved or ()))
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
+        if any(reasons.values()):
+            self._ran_until = self._clock.now()
         if (look := looks.get(self._source)) is not None:
             self._ends.seen(look)
             self._seen.update(*(member.topics for member in look.description.members))

@@ -148,6 +148,8 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     resumed = shown.receipt.hand_over_to_resume
                     run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
                     execution = write_plan(clients, final.plan, file, clock, events, journal)
+                execution = _with_stop(execution, steps, resumed)
+                file.record(execution)
                 until_written.close()
                 keep(clusters, wanted, final, execution, file, clock, events)
                 execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
@@ -169,6 +171,15 @@ def _with_end(events: Events) -> Iterator[None]:
         events.ending()
         raise
     events.ending()
+
+
+def _with_stop(execution: Execution, steps: CutOver, resumed: Execution | None) -> Execution:
+    """Return the record of the write with the time until which the source group ran.
+
+    resumed: the write that this one resumes; its time counts if the group has not run since. None if there is none.
+    """
+    ran_until = steps.ran_until or (resumed.outage.ran_until if resumed else None)
+    return replace(execution, outage=replace(execution.outage, ran_until=ran_until))
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:

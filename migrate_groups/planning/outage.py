@@ -1,0 +1,55 @@
+"""The measured outage of a hand-over: when the source group stopped, START, when each target group began to consume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+Sign = Literal["member", "commit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSign:
+    """The first sign, after START, that a target group consumes.
+
+    at: when it was first read; None if it was not seen during the guard. sign: ``member``: a member was assigned a
+    partition; ``commit``: a committed offset differed from the one written, which includes the group's commit interval;
+    None if there was no sign.
+    """
+
+    group: str
+    at: datetime | None = None
+    sign: Sign | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """The times between which no group consumed the partitions of a hand-over, as this tool read them from brokers.
+
+    - ran_until: the last reading, while the tool waited, in which a source group had a member on the topics, or had
+      committed; None if it was not seen running.
+    - start_at: START, when all offsets had been read back, so that the target groups might start; None if they might
+      not, or if the write was no hand-over.
+    - first_signs: one for each target group, in order of their names; empty if there was no guard, so that it is not
+      known when they began.
+    """
+
+    ran_until: datetime | None = None
+    start_at: datetime | None = None
+    first_signs: tuple[FirstSign, ...] = ()
+
+    def with_signs(self, signs: dict[str, Sign], at: datetime) -> Outage:
+        """Return the outage with these signs, by group, for groups without an earlier sign. at: when they were read."""
+        return replace(
+            self,
+            first_signs=tuple(
+                FirstSign(group=each.group, at=at, sign=signs[each.group])
+                if each.at is None and each.group in signs
+                else each
+                for each in self.first_signs
+            ),
+        )
+
+
+NOT_MEASURED = Outage()
