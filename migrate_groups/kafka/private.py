@@ -22,12 +22,18 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 from kafka.structs import TopicPartition
 
 from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka import schemas
 
 T = TypeVar("T")
+
+# 200 commits took 1.4 s over one connection, 0.17 s over eight, 0.10 s over sixteen
+# (docs/kafka-behaviour.md#kafka-python).
+# Several connections, because a broker answers the requests of one connection one after the other.
+_MOST_CONNECTIONS = 16
 
 # The public methods of the admin client raise one partition's error for the whole call, wait for each answer before
 # the next request, offer no `require_stable` (KIP-447), and can't describe groups whose members are not consumers.
@@ -164,10 +170,45 @@ class Client:
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
         """Return kafka-python's name of each group's coordinator, by group, with one request (KIP-699).
 
-        Raises kafka-python's error if the coordinator of any group can't be found.
+        Brokers before 3.0 get a request for each group, over several connections. Raises kafka-python's error if the
+        coordinator of any group can't be found.
         """
+        cluster = self._manager.cluster
+        unknown = [group for group in groups if cluster.get_coordinator(group) is None]
+        node = self._manager.least_loaded_node() if self.version(FindCoordinatorRequest) < 4 and unknown else None
+        if node is not None:
+            failed: list[Exception] = []
+
+            async def find(connection: Any, group: str) -> None:
+                request = FindCoordinatorRequest(key=group, key_type=CoordinatorType.GROUP.value, max_version=3)
+                try:
+                    answer = await self.send(request, connection)
+                    cluster.add_coordinator(answer, CoordinatorType.GROUP, group, synthesize_node_id=False)
+                except (kafka_errors.KafkaError, OSError) as error:
+                    failed.append(error)
+
+            await self.side_by_side(find, node, unknown)
+            if failed:
+                raise failed[0]
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
+
+    async def side_by_side(
+        self, work: Callable[[Any, str], Awaitable[None]], node: Any, groups: Collection[str]
+    ) -> None:
+        """Call ``work(connection, group)`` for each group, over up to 16 connections to the broker ``node``.
+
+        ``work`` must not raise, because then other calls would go on after the error.
+        """
+        left = iter(groups)
+
+        async def of_connection(connection: Any) -> None:
+            for group in left:
+                await work(connection, group)
+
+        connections = self.connections(node, min(len(groups), _MOST_CONNECTIONS))
+        for done in [self.begin(of_connection, connection) for connection in connections]:
+            await done
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
         """Yield names for ``number`` connections to the broker ``node``; kafka-python opens one for each name."""
@@ -186,10 +227,11 @@ class Client:
     async def list_groups(self) -> Sequence[Mapping[str, Any]]:
         """Return the groups in the ListGroups responses of all brokers, each as a dict of its fields.
 
-        Raises kafka-python's error if a broker returns an error.
+        All brokers are asked concurrently. Raises kafka-python's error if a broker returns an error.
         """
-        listed: Sequence[Mapping[str, Any]] = await self._admin._async_list_groups()
-        return listed
+        # kafka-python asks one broker after the other, which takes a round trip for each.
+        asked = [self.begin(self._admin._async_list_groups, [broker]) for broker in self.brokers()]
+        return [listed for answer in asked for listed in await answer]
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
         """Return the configuration of brokers or topics, including default values (DescribeConfigs).

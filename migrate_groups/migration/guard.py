@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
@@ -13,13 +15,15 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.first_signs import with_first_signs
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.migration.reading.requests import describe_group
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import by_group
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
+
+T = TypeVar("T")
 
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
@@ -110,47 +114,57 @@ def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, l
 
     Also returns the groups whose assignment is not known, because they are rebalancing.
     """
-    unclear = []
-    for group, stopped in watched(execution).items():
-        try:
-            reasons, is_clear = _signs_of_consuming(reader, group, stopped)
-        except (ClusterUnavailable, Refused) as error:
-            execution = execution.with_not_watched(f"group {group!r} could not be watched after the write: {error}")
-        else:
-            execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
-            if not is_clear:
-                unclear.append(group)
-    return execution, unclear
-
-
-def _signs_of_consuming(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
-    """Return the signs that a group still consumes these partitions, and whether its assignment is known.
-
-    The signs are members on the topics, and commits since the group stopped. Each sign is the end of a sentence that
-    begins with the group's name.
-    """
-    description = describe_group(reader, group)
-    topics = {each.partition.topic for each in stopped}
-    reasons = running(description, topics) if description.exists else []
-    rebalances = description.state not in ("Stable", "Empty", "Dead")
-    # If the group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
+    at = watched(execution)
+    topics = {group: {each.partition.topic for each in stopped} for group, stopped in at.items()}
+    failed: dict[str, MigrateGroupsError] = {}
+    # All descriptions are read before any offset: a member that commits and then leaves between the two readings shows
+    # in its commit. The other way round, neither would show it.
+    descriptions = _answered(reader.describe_groups(at), failed)
+    # If a group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
-    is_clear = not (
-        rebalances and {partition.topic for partition in read_all_committed(reader, [group])[group]} - topics
-    )
-    if not is_clear:
-        reasons = []
-    found = read_committed(reader, {group: [each.partition for each in stopped]})[group]
+    rebalancing = [group for group, each in descriptions.items() if each.state not in ("Stable", "Empty", "Dead")]
+    every = _answered(reader.committed(dict.fromkeys(rebalancing), wait=False), failed) if rebalancing else {}
+    unclear = [group for group, found in every.items() if {each.topic for each in found} - topics[group]]
+    wanted = {group: [each.partition for each in at[group]] for group in descriptions if group not in failed}
+    committed = _answered(reader.committed(wanted), failed) if wanted else {}
+    for group, stopped in at.items():
+        if group in failed:
+            error = failed[group]
+            execution = execution.with_not_watched(f"group {group!r} could not be watched after the write: {error}")
+            continue
+        description = descriptions[group]
+        consumes = running(description, topics[group]) if description.exists and group not in unclear else []
+        reasons = [*consumes, *_commits_since(stopped, committed[group])]
+        execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
+    return execution, [group for group in unclear if group not in failed]
+
+
+def _answered(answers: Mapping[str, T | MigrateGroupsError], failed: dict[str, MigrateGroupsError]) -> dict[str, T]:
+    """Return the answers without errors, and add the errors to ``failed``.
+
+    Raises the first error that is not `ClusterUnavailable` or `Refused`.
+    """
+    found: dict[str, T] = {}
+    for group, answer in answers.items():
+        if isinstance(answer, ClusterUnavailable | Refused):
+            failed[group] = answer
+        elif isinstance(answer, MigrateGroupsError):
+            raise answer
+        else:
+            found[group] = answer
+    return found
+
+
+def _commits_since(stopped: list[StoppedAt], committed: CommittedOffsets) -> list[str]:
+    """Return the sign that a group has committed since it stopped, as the end of a sentence; empty without a commit."""
     moved = [
         f"{each.partition} {_from_to(each.offset, now.offset)}"
         for each in stopped
-        if (now := found[each.partition]) and now.offset != each.offset
+        if (now := committed[each.partition]) and now.offset != each.offset
     ]
-    if moved:
-        reasons.append(
-            f"has committed on {counted(len(moved), 'partition')} since its offsets were read: {some(moved)}"
-        )
-    return reasons, is_clear
+    if not moved:
+        return []
+    return [f"has committed on {counted(len(moved), 'partition')} since its offsets were read: {some(moved)}"]
 
 
 def _from_to(before: int | None, now: int) -> str:

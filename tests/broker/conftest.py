@@ -99,6 +99,23 @@ def sent(monkeypatch) -> Counter[str]:
 
 
 @pytest.fixture
+def most(monkeypatch) -> Counter[str]:
+    """How many requests of kafka-python waited for an answer at the same time, at most, by the request's name."""
+    waiting: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    send = KafkaConnectionManager.send
+
+    def counting(manager, request, *arguments, **named):
+        name = type(request).__name__.removesuffix("Request")
+        waiting[name] += 1
+        most[name] = max(most[name], waiting[name])
+        return send(manager, request, *arguments, **named).add_both(lambda _: waiting.subtract([name]))
+
+    monkeypatch.setattr(KafkaConnectionManager, "send", counting)
+    return most
+
+
+@pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
     """A `CliHere`, which runs the tool's commands in an empty folder and in this process; a new process is slower."""
     monkeypatch.chdir(tmp_path)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 import pytest
 
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.migration.reading.requests import read_all_committed
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
@@ -95,6 +99,22 @@ def test_other_offers_take_the_whole_scenario(offering, here, old, without, vers
     """
     offering.without, offering.versions = frozenset(without), versions
     assert re.search(said, the_whole_scenario(here, old))
+
+
+def test_requests_about_one_group_each_go_out_side_by_side(offering, running, most):
+    """If FindCoordinator and OffsetFetch take one group each, several wait for an answer at once, at most 16."""
+    _, world = running
+    topic = world.create_topic()
+    groups = [world.name("group") for _ in range(40)]
+    for group in groups:
+        world.commit(group, TopicPartition(topic, 0), 7)
+    offering.versions = {FIND_COORDINATOR: (0, 3), OFFSET_FETCH: (1, 7)}
+    config = ClientConfig(bootstrap_servers=offering.bootstrap_servers)
+    with closing(KafkaPythonReader(config)) as reader:
+        found = read_all_committed(reader, groups)
+    assert {group: list(found[group]) for group in groups} == {group: [TopicPartition(topic, 0)] for group in groups}
+    assert 1 < most["FindCoordinator"] <= 16
+    assert 1 < most["OffsetFetch"] <= 16
 
 
 def test_without_offset_delete_the_plan_says_so_before_the_stop(offering, here, old):

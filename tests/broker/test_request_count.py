@@ -1,5 +1,8 @@
 """The number of requests that a hand-over sends between the stop of the source group and the start of the target
 groups, and for its claims.
+
+
+groups, and which of them go out side by side.
 """
 
 from __future__ import annotations
@@ -20,10 +23,13 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.broker_world import wait_for_coordinators
 from tests.support.clock import FakeClock
 from tests.support.planning import cut_over, prepare
+from tests.support.three_brokers import ThreeBrokers
 
 TOPICS = 12
 
@@ -112,3 +118,17 @@ def test_claims_take_the_same_requests_for_many_topics_as_for_few(
 
 
 _JOURNALS = journal_group("")
+
+
+def test_all_brokers_are_asked_for_their_groups_at_once(java, kafka_jars, most):
+    """ListGroups goes to all three brokers before the first of them answers."""
+    with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        brokers = ThreeBrokers(sandbox)
+        with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=sandbox.bootstrap_servers))) as reader:
+            topic = brokers.create_topic("topic")
+            groups = {brokers.name("group") for _ in range(6)}
+            for group in groups:
+                brokers.commit(group, {TopicPartition(topic, 0): 1})
+            assert groups <= {each.group for each in reader.list_groups()}
+    assert most["ListGroups"] == 3

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
 from migrate_groups.migration.events import Silent
-from migrate_groups.migration.guard import guard
+from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.show import plan_result as views
 from tests.support.clock import FakeClock
 from tests.support.drawn import on_a_terminal
@@ -48,6 +53,42 @@ def test_a_receipt_counts_the_readings_of_the_guard(cluster):
     assert "watched after the write: old (read 5 times, at most 1 s apart)" in shown(execution)
     (loaded,) = receipt_json.read(receipt_json.to_bytes(Receipt((execution,))), "receipt.json").executions
     assert (loaded.guard_readings, loaded.longest_gap) == (5, 1.0)
+
+
+def test_all_groups_of_the_guard_are_read_together(cluster, monkeypatch):
+    """One reading of twenty groups describes them together, then reads their offsets together.
+
+    A group that can't be described, and one that committed, are reported; neither hides the other.
+    """
+    undone = written(cluster)
+    (change,) = undone.changes
+    groups = [f"app-{number}" for number in range(20)]
+    for group in groups:
+        cluster.commit(group, PARTITION, 4)
+    cluster.commit("app-7", PARTITION, 9)
+    back = tuple(
+        msgspec.structs.replace(change, source_group=None, group=group, after=change.before or change.after)
+        for group in groups
+    )
+    asked: list[tuple[str, list[str]]] = []
+    describe, committed = cluster.describe_groups, cluster.committed
+
+    def describing(groups):
+        asked.append(("describe", [*groups]))
+        return {**describe(groups), "app-3": ClusterUnavailable("its coordinator is silent")}
+
+    def reading(wanted, *, wait=True):
+        asked.append(("offsets", [*wanted]))
+        return committed(wanted, wait=wait)
+
+    monkeypatch.setattr(cluster, "describe_groups", describing)
+    monkeypatch.setattr(cluster, "committed", reading)
+    seen = look_at_watched(cluster, replace(undone, verb=Verb.ROLLBACK, changes=back))
+    assert asked == [("describe", groups), ("offsets", [group for group in groups if group != "app-3"])]
+    assert [line.split(":")[0] for line in seen.not_watched] == ["group 'app-3' could not be watched after the write"]
+    assert [line.split(" (")[0] for line in seen.moved] == [
+        "group 'app-7' has committed on 1 partition since its offsets were read: t-0 4 → 9"
+    ]
 
 
 def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
