@@ -85,8 +85,9 @@ def test_offset_commit_request_equals_kafka_pythons(version):
         async def coordinators(self, groups):
             return dict.fromkeys(groups, 7)
 
-        def connections(self, node, number):
-            return [node]
+        async def side_by_side(self, work, node, groups):
+            for group in groups:
+                await work(node, group)
 
     offsets = {
         FIRST: CommittedOffset(offset=5),
