@@ -300,6 +300,21 @@ def test_a_resumed_hand_over_that_can_not_be_claimed_is_still_handed_over(cli, m
     assert cli.offset("new") is None
 
 
+def test_a_topic_that_came_back_is_not_handed_over_by_the_offset_in_the_receipt(cli):
+    """A run that is run again does not take a lost offset from its receipt after another run gave the topic back.
+
+    The source group may have processed records since.
+    """
+    migrate(cli, "old", "new")
+    migrate(cli, "new", "old")
+    cli.cluster.commit("old", PARTITION, 8)
+    cli.cluster.delete("old", [PARTITION])
+    error = cli.fails("migrate", "old-new.toml", "--yes", code=3)
+    assert "t-0 handed over from 'new' to 'old' on 20" in error
+    assert "its committed offset is gone since, and the receipt has that from before" in error
+    assert cli.offset("new") == 5
+
+
 def test_the_same_command_again_is_not_refused(cli):
     """The claims of a run do not refuse the run itself: the same commands again, and a second hand-over."""
     cli(*MIGRATE)

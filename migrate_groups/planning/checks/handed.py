@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from migrate_groups.planning.change import Action, Change, Order
+from migrate_groups.planning.change import Action, Change, Order, Origin
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
@@ -39,8 +39,15 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> Handed:
         if change.source_group not in (None, change.group):
             handed[change.source_group or "", change.topic, change.partition].append(change)
     in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
+    restored = {order for order, changes in handed.items() if any(each.origin is Origin.RESTORED for each in changes)}
     resumed = {**_handed_before(receipt, Verb.HAND_OVER, Step.RESUME), **_by_source(receipt.refused.values())}
-    facts = replace(facts, handed=_targets(handed), in_place=frozenset(in_place), resumed=frozenset(resumed))
+    facts = replace(
+        facts,
+        handed=_targets(handed),
+        resumed=frozenset(resumed),
+        restored=frozenset(restored),
+        in_place=frozenset(in_place),
+    )
     return Handed(facts, handed)
 
 

@@ -15,6 +15,9 @@ from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives, in_
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, named, shell_command, some
 
+_GONE_SINCE = (
+    "its committed offset is gone since, and the receipt has that from before: set the right one with rewind and apply"
+)
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
 
@@ -30,6 +33,7 @@ class JournalFacts:
     - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
       hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
     - resumed: those of the partitions whose hand-over this run has begun, by its receipt, and has not undone.
+    - restored: those of the partitions whose committed offset is gone, so that an earlier one is handed over.
     - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
     - claims: the claims on the partitions of the source and target groups, by group.
@@ -44,6 +48,7 @@ class JournalFacts:
     begun: frozenset[Order] = frozenset()
     done: frozenset[Order] = frozenset()
     resumed: frozenset[Order] = frozenset()
+    restored: frozenset[Order] = frozenset()
     in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
     claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
@@ -126,6 +131,9 @@ def _complaints(
             yield _claimed_since(facts, order, claims[0])
         return
     group, partition = order[0], TopicPartition(*order[1:])
+    if claims and claims[0].state is ClaimState.ARRIVED and order in facts.restored:
+        yield _found(facts, group, claims[0]), _GONE_SINCE
+        return
     is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:

@@ -183,6 +183,17 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over"),
         ],
     ),
+    "a run does not take an offset from its receipt after another run has given the topic back": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "old", "u": "old"})}),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two", starts=True),
+            Pass(10),
+            Stop("old"),
+            Expire("old", T),
+            Command("hand-over", of="one", starts=True),
+        ],
+    ),
     "a run that has lost its run directory does not hand over again to a group that has run": (
         Setting(on_existing="overwrite"),
         [
