@@ -132,8 +132,9 @@ def write_plan(
     elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
-        record(execution)
-        execution = _without_unclaimed(execution, journal.claim(clock.now()))
+        begun = execution
+        record_open(begun)
+        execution = _without_unclaimed(begun, journal.claim(clock.now()))
         execution = write(
             clients.writer, second, execution, lambda latest: record_open(not_yet_known(latest, others)), elsewhere
         )

@@ -395,7 +395,7 @@ def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     move.mirror(5)
-    (example,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+    example, _of_whole_groups = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
     for name, real in (("a:9092", move.source), ("b:9092", move.target)):
         example = example.replace(name, real.bootstrap_servers)
     example = example.replace('"orders"', f'"{move.group}"')
