@@ -291,7 +291,8 @@ class Story:
             judge_deletion(world, self.setting, run, ended, verb)
         if ended.code in (4, 130, KILLED) and judge_half_done(world, run, ended, verb):
             self.open[step.of] = replace(step, events=())
-        self.undone.discard(step.of)
+        if ended.code not in (2, 3):  # nothing was written otherwise, so the run is as undone as it was
+            self.undone.discard(step.of)
         if ended.code or step.verb == "delete":
             return
         world.undoing -= {(group, partition) for group in verb.groups for partition in verb.partitions}
