@@ -212,8 +212,8 @@ class ReadingCluster:
         Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
         ``names`` has an unknown group, or gives several groups one name.
         """
-        file, reviewed = split_toml.load_groups(Path(spec)), None if approved is None else Path(approved)
-        wanted = WholeGroups(file=file, names=names or {}, reviewed=reviewed)
+        reviewed = None if approved is None else Path(approved)
+        wanted = WholeGroups(file=split_toml.load_groups(Path(spec)), names=names or {}, reviewed=reviewed)
         return {group: wanted.of_group(group) for group in wanted.find(self._reading_client())}
 
     def advise(self, *groups: str) -> Sequence[GroupAdvice]:
@@ -227,7 +227,8 @@ class ReadingCluster:
     def propose_split(self, group: str, applications: Sequence[str] = ()) -> str:
         """Return the text of a spec file with a new target group for each application of a shared group.
 
-        applications: the names of those that get one, as `advise` returns them; the others stay. If empty, all get one.
+        applications: the names of the applications that get a target group, as `advise` returns them. The others stay.
+        If empty, all get one.
 
         Raises `UsageError` for an unknown application, `Refused` if the group is not shared by several applications,
         `Undetermined` if its applications are not known, and `GroupNotFound` if it does not exist.

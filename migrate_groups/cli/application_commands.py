@@ -23,8 +23,8 @@ _OURS = "MIGRATE_GROUPS_"
 class ApplicationCommand:
     """A command that stops or starts applications.
 
-    It runs without a shell and with empty stdin, and all its output goes to stderr. Of the environment variables
-    ``MIGRATE_GROUPS_…`` it gets only ``MIGRATE_GROUPS_RUN_DIR``, and those that `start` is given.
+    It runs without a shell and with empty stdin, and all its output goes to stderr. It does not inherit the environment
+    variables ``MIGRATE_GROUPS_…``, but gets ``MIGRATE_GROUPS_RUN_DIR`` and the variables that `start` is given.
     """
 
     def __init__(self, option: str, command: str, run_dir: Path) -> None:
@@ -47,7 +47,7 @@ class ApplicationCommand:
 
     @property
     def failure(self) -> str:
-        """How the command failed, as a message. It is empty if the command did not fail, and before `wait`."""
+        """How the command failed, as a message. It is empty as long as the command has not failed."""
         return self._failed and f"{self.option}: {self.program} {self._failed}"
 
     def start(self, variables: Mapping[str, str] | None = None) -> None:

@@ -25,6 +25,9 @@ Output = Annotated[
 CsvOutput = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT", help="The .csv file to write, or - for stdout.")
 ]
+Receipt = Annotated[
+    Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 TimeLag = Annotated[
     bool, typer.Option("--time-lag", help="Show lag as time too: the age of each partition's oldest unread record.")

@@ -109,13 +109,16 @@ class Terminal(Reporter):
         command = self.commands.stop
         if command is None:
             return
-        from migrate_groups.cli.stop_file import saved_stop
+        from migrate_groups.files.runs import stop_json
         from migrate_groups.files.runs.run_dir import RunDir
 
+        file = RunDir(command.run_dir).stop
+        topics = ",".join(sorted(stop.moved or ()))
         talk(f"stopping the old applications: {command.program}")
         self._may_restart = True
         written.so_far.set(f"{written.NOTHING}; {command.option} has run: start the old applications again")
-        command.start(saved_stop(stop, RunDir(command.run_dir).stop))
+        stop_json.save(stop, file)
+        command.start({"GROUP": stop.source.group, "TOPICS": topics, "STOP_FILE": str(file.absolute())})
         command.wait(stop.wait)
         if command.failure:
             raise Refused(f"{command.failure}; nothing was written")

@@ -132,7 +132,7 @@ def write_plan(
     elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
-        begun = execution
+        begun = execution  # kept, because `record_open` replaces `execution` by what it saves
         record_open(begun)
         execution = _without_unclaimed(begun, journal.claim(clock.now()))
         execution = write(

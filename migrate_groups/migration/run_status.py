@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import ClusterUnavailable, GroupNotFound, MigrateGroupsError, PartlyApplied
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, PartlyApplied
 from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
@@ -18,6 +18,7 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
+from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.started import started_since
@@ -79,7 +80,7 @@ class RunStatus:
     commands: Sequence[Next]
     groups: Sequence[GroupStatus]
     missing: Sequence[str]
-    lags: Sequence[TopicLag] = field(default=())
+    lags: Sequence[TopicLag] = ()
 
     def of(self, verb: Verb) -> Next:
         """Return what this command may do now."""
@@ -135,26 +136,25 @@ def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: 
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
     commands = [_answered(verb, ask) for verb, ask in asks.items()]
-    sources = _described(reader, receipt.source_groups, clock)
-    targets = _described(there, {group for group, *_ in receipt.partition_states}, clock)
+    target_groups = {group for group, *_ in receipt.partition_states}
+    sources, targets = _existing(reader, receipt.source_groups, clock), _existing(there, target_groups, clock)
     return RunStatus(
         receipt=receipt,
         commands=commands,
-        groups=[each for each in (*sources.values(), *targets.values()) if each],
-        missing=[group for found in (sources, targets) for group, each in found.items() if not each],
-        lags=_lags(last, _at_stop(file, last), [each for each in targets.values() if each]) if last else (),
+        groups=[*sources, *targets],
+        missing=[*_missing(receipt.source_groups, sources), *_missing(target_groups, targets)],
+        lags=_lags(last, _at_stop(file, last), targets) if last else (),
     )
 
 
-def _described(reader: GroupReader, groups: Iterable[str], clock: Clock) -> dict[str, GroupStatus | None]:
-    """Return the status of each group, by name; None if the group does not exist."""
-    found: dict[str, GroupStatus | None] = {}
-    for group in sorted(groups):
-        try:
-            [found[group]] = describe(reader, [group], clock)
-        except GroupNotFound:
-            found[group] = None
-    return found
+def _existing(reader: GroupReader, groups: Iterable[str], clock: Clock) -> Sequence[GroupStatus]:
+    """Return the status of the groups that exist, sorted by name."""
+    existing = [group for group, found in describe_groups(reader, sorted(groups)).items() if found.exists]
+    return describe(reader, existing, clock) if existing else ()
+
+
+def _missing(groups: Iterable[str], found: Iterable[GroupStatus]) -> list[str]:
+    return sorted({*groups} - {each.group for each in found})
 
 
 class _Said(Silent):

@@ -97,6 +97,13 @@ def test_it_names_the_command_that_made_the_run(cli):
     assert asked(cli, "copied")[1].endswith("migrate-groups migrate SPEC --run-dir copied")
 
 
+def test_the_command_of_a_receipt_whose_file_is_not_known(cli):
+    """If no file has the name that the receipt's name begins with, the command to apply again names the receipt."""
+    cli("apply", "split.csv", *APPLY[2:-2], "--receipt", "my.receipt.json")
+    found = json.loads(cli("status", "my.receipt.json", "--format", "json").stdout)
+    assert found["commands"][0]["command"] == "migrate-groups apply FILE --receipt my.receipt.json"
+
+
 def test_the_status_of_a_receipt_of_apply(cli):
     """The receipt of `apply` has a status, too. Without a run directory, the lag at the stop is not known."""
     cli(*APPLY[:-2])

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, warn_of_hidden_topics
 from migrate_groups.cli.target_cluster import TargetCluster
@@ -17,9 +18,7 @@ _RECEIPT = ".receipt.json"
 
 
 def status(
-    receipt: Annotated[
-        Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
-    ],
+    receipt: options.Receipt,
     *,
     output_format: Annotated[
         Literal["table", "markdown", "json", "csv"],
@@ -63,8 +62,11 @@ def status(
 
 def _again(receipt: Path) -> str:
     """Return the command that made the run, as far as the path shows it."""
-    if receipt.name.endswith(_RECEIPT):
-        return shell_command("apply", [str(receipt).removesuffix(_RECEIPT)])
+    if receipt.is_file():
+        applied = str(receipt).removesuffix(_RECEIPT)
+        if applied != str(receipt) and Path(applied).is_file():
+            return shell_command("apply", [applied])
+        return shell_command("apply", ["FILE"], f"--receipt {shell_command(str(receipt), [])}")
     spec = receipt.with_suffix("")
     if receipt.suffix == ".run" and spec.is_file():
         return shell_command("migrate", [str(spec)])

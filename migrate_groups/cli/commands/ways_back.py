@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
-ReceiptArgument = Annotated[
-    Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
-]
 _SETTLE = "10s"
 _NO_TARGET = TargetCluster()
 Format = Annotated[
@@ -41,7 +38,7 @@ Format = Annotated[
 
 
 def rollback(
-    receipt: ReceiptArgument,
+    receipt: options.Receipt,
     *,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
@@ -72,7 +69,7 @@ def rollback(
 
 
 def hand_back(
-    receipt: ReceiptArgument,
+    receipt: options.Receipt,
     *,
     wait: Annotated[
         str,

@@ -197,9 +197,6 @@ def _change(wanted: Change, now: CommittedOffset | None) -> str:
     return f"at {now.offset}, leader epoch {epoch} → {'none' if now.leader_epoch is None else now.leader_epoch}"
 
 
-_OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
-
-
 def pending_commits(facts: HandOverFacts) -> Judgement | None:
     """Warn if the brokers can't say whether a transactional commit is pending (KIP-447). None if they can."""
     if facts.survey.cluster_facts.offers.tells_pending:
@@ -210,6 +207,7 @@ def pending_commits(facts: HandOverFacts) -> Judgement | None:
     )
 
 
+_OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
 RULES = (
     Rule(name="stopped", scopes=_OF, judge=stopped),
     Rule(name="not moved", scopes=_OF, judge=not_moved, depends_on=("topics",)),

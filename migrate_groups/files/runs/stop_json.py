@@ -1,4 +1,4 @@
-"""Tell the command of ``migrate --stop-command`` what to stop: by environment variables, and by a JSON file."""
+"""Save what the command of ``migrate --stop-command`` has to stop, as a JSON file."""
 
 from __future__ import annotations
 
@@ -35,20 +35,15 @@ class StopDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema"
     members: Sequence[StoppingMember]
 
 
-def saved_stop(stop: PlannedStop, path: Path) -> dict[str, str]:
-    """Save what has to stop as a JSON file, and return the variables of the command.
-
-    The variables lack their beginning ``MIGRATE_GROUPS_``. Raises `InvalidInput` if the file can't be written.
-    """
+def save(stop: PlannedStop, path: Path) -> None:
+    """Save what has to stop. A file that exists is replaced. Raises `InvalidInput` if the file can't be written."""
     goes_on = {member.member_id for member in stop.must_go_on}
-    topics = None if stop.moved is None else sorted(stop.moved)
     document = StopDocument(
         group=stop.source.group,
-        topics=topics,
+        topics=None if stop.moved is None else sorted(stop.moved),
         members=[_stopping(member, goes_on=member.member_id in goes_on) for member in stop.must_stop],
     )
     write_whole(path, lambda file: file.write(msgspec.json.encode(document) + b"\n"), replace=True)
-    return {"GROUP": stop.source.group, "TOPICS": ",".join(topics or []), "STOP_FILE": str(path.absolute())}
 
 
 def _stopping(member: Member, *, goes_on: bool) -> StoppingMember:
