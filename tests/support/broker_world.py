@@ -62,8 +62,7 @@ class BrokerWorld:
         self._early: dict[confluent_kafka.Consumer, list[str]] = {}
 
     def close(self) -> None:
-        for consumer in self._consumers:
-            close_consumer(consumer)
+        close_consumer(*self._consumers)
         self._admin.close()
 
     def name(self, what: str) -> str:

@@ -1,8 +1,9 @@
-"""Close the consumers of a test, and wait at most a minute for each."""
+"""Close the consumers of a test, and wait at most a minute for all of them."""
 
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 
 from confluent_kafka import Consumer
@@ -10,14 +11,17 @@ from confluent_kafka import Consumer
 _SECONDS = 60.0
 
 
-def close_consumer(consumer: Consumer) -> None:
-    """Close a consumer. If that takes over a minute, warn and return, because it may never end.
+def close_consumer(*consumers: Consumer) -> None:
+    """Close consumers at the same time. If that takes over a minute, warn and return, because it may never end.
 
     After a broker has failed, librdkafka sometimes waits for ever for a thread of its own (librdkafka issue 4674). No
     time limit of a test can end this, because it happens in C.
     """
-    closing = threading.Thread(target=consumer.close, daemon=True)
-    closing.start()
-    closing.join(_SECONDS)
-    if closing.is_alive():
-        warnings.warn("a consumer of the test was not closed within a minute", stacklevel=2)
+    closing = [threading.Thread(target=each.close, daemon=True) for each in consumers]
+    for each in closing:
+        each.start()
+    end = time.monotonic() + _SECONDS
+    for each in closing:
+        each.join(max(0.0, end - time.monotonic()))
+    if left := sum(map(threading.Thread.is_alive, closing)):
+        warnings.warn(f"consumers of the test that were not closed within a minute: {left}", stacklevel=2)

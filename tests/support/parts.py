@@ -1,4 +1,7 @@
-"""A pytest plugin: runs tests that share a slow fixture on one worker, skips long tests, prints the time by folder."""
+"""A pytest plugin: runs tests that share a slow fixture on one worker, skips long tests, prints the time by folder.
+
+It also prints a failure as soon as it happens, so that a run that is ended from outside shows it too.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +78,25 @@ def _group(path: Path) -> str:
 def _place(path: Path) -> tuple[int, int]:
     group = _group(path)
     return (_LONGEST.index(group) if group in _LONGEST else len(_LONGEST)), PARTS.index(_part(path))
+
+
+class _Failures:
+    """Prints each failed test, with the reason, when its report comes."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.section(f"failed: {report.nodeid}", sep="_")
+            report.toterminal(self._terminal._tw)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if terminal := config.pluginmanager.get_plugin("terminalreporter"):
+        config.pluginmanager.register(_Failures(terminal))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

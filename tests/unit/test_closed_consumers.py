@@ -17,10 +17,12 @@ class _NeverClosed:
         self.end.wait()
 
 
-def test_a_consumer_that_is_never_closed_is_a_warning(monkeypatch):
-    """If closing a consumer does not end within the time limit, ``close_consumer`` warns and returns."""
+def test_consumers_that_are_never_closed_are_a_warning(monkeypatch):
+    """If closing consumers does not end within the time limit, ``close_consumer`` warns once, and returns."""
     monkeypatch.setattr(closed_consumers, "_SECONDS", 0.01)
-    consumer = _NeverClosed()
-    with pytest.warns(UserWarning, match="was not closed"):
-        closed_consumers.close_consumer(consumer)
-    consumer.end.set()
+    consumers = [_NeverClosed(), _NeverClosed()]
+    with pytest.warns(UserWarning, match="not closed within a minute: 2") as warned:
+        closed_consumers.close_consumer(*consumers)
+    assert len(warned) == 1
+    for each in consumers:
+        each.end.set()
