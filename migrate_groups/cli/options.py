@@ -64,14 +64,14 @@ Settle = Annotated[
 ]
 
 
-def one_group(option: list[str]) -> str:
-    """Return the group given with ``--group``.
+def one_group(option: list[str], name: str = "--group") -> str:
+    """Return the group given with the option ``name``.
 
     Raises `UsageError` if no group or several groups are given, or if the name is empty or not UTF-8.
     """
     groups = all_groups(None, option)
     if len(groups) > 1:
-        raise UsageError(f"--group takes one group, not several: {some(groups)}")
+        raise UsageError(f"{name} takes one group, not several: {some(groups)}")
     return groups[0]
 
 

@@ -109,7 +109,7 @@ def check_source_groups(wanted: ApplyRequest, file: Path, *, no_source_group: bo
     if any(row.source_group is None and row.cluster_id is None for row in wanted.rows.rows()):
         raise UsageError(
             f"{file} does not say which group hands over its offsets, so nothing shows whether consumers have stopped: "
-            "pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+            "pass --no-source-group if no group hands them over; otherwise use apply --from-group OLD --to-group NEW"
         )
 
 
@@ -126,13 +126,13 @@ def application_of_group(
     from migrate_groups.snapshots.regroup import check_target_groups
 
     if not to_group:
-        raise UsageError("--group says which group hands over: name the new one with --to-group")
+        raise UsageError("--from-group says which group hands over: name the new one with --to-group")
     check_target_groups(to_group, fan_out=fan_out)
     if source in to_group:
-        raise UsageError(f"group {source} is --group and --to-group; name a new group")
+        raise UsageError(f"group {source} is --from-group and --to-group; name a new group")
     options = _write_options(given)
     if options.restore:
-        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --group")
+        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --from-group")
     return lambda reader, clock: read_request(reader, source, to_group, options, clock)
 
 

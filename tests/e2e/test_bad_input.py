@@ -218,7 +218,8 @@ def files(cli) -> Cli:
         (
             "rewind big-group --to-earliest -o out.csv",
             "does not exist: name a .csv or .parquet file; if it is a group, run migrate-groups snapshot big-group -o "
-            "before.csv first, or pass --group big-group in place of the file to apply (with --to-group) or rewind",
+            "before.csv first, or pass in place of the file --from-group big-group --to-group NEW to apply, or "
+            "--group big-group to rewind",
         ),
         (
             "rollback split.csv --yes",

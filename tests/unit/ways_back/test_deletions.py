@@ -80,7 +80,7 @@ def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
     """If librdkafka would trim a group's name, the second client does not read back: it would read another group."""
     for partition in (PARTITION, OTHER):
         cli.cluster.commit("\told", partition, 5)
-    hand_over = ("apply", "--group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
+    hand_over = ("apply", "--from-group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
     cli(*hand_over, "--receipt", "r.json")
     cli("delete-offsets", "r.json", "--yes")
     assert (cli.offset("\told"), second_clients(cli, "r.json")) == (None, ["auto", "none"])
