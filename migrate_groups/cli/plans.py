@@ -83,10 +83,10 @@ def read_application(
         raise UsageError(
             f"{file} is a plan for another cluster, whose source group apply can't check: pass it to migrate --approved"
         )
-    if saved.plan.options.uncommitted == "latest":
+    if saved.plan.options.on_uncommitted == "latest":
         raise UsageError(
-            f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
-            "--approved, or make a plan with --uncommitted earliest or leave"
+            f"{file} was planned with --on-uncommitted latest, which only migrate can do: pass the plan to migrate "
+            "--approved, or make a plan with --on-uncommitted earliest or leave"
         )
     options = replace(saved.plan.options, **{name: value for name, value in given.items() if name in FREE})
     if shorter := shorter_settle(str(file), saved.plan.options, options):
@@ -204,8 +204,8 @@ def _write_options(given: Mapping[str, Any]) -> WriteOptions:
     from migrate_groups.planning.options import WriteOptions
 
     # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
-    if given.get("uncommitted") == "latest":
-        raise UsageError("--uncommitted latest is for migrate only: pass earliest, leave or refuse")
+    if given.get("on_uncommitted") == "latest":
+        raise UsageError("--on-uncommitted latest is for migrate only: pass earliest, leave or refuse")
     return WriteOptions(**given)
 
 

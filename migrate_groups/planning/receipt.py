@@ -129,11 +129,11 @@ class Receipt:
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
         """Return each partition that was added to a topic since its hand-over: (target group, topic, partition number).
 
-        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because a
+        topics: the topics as they are now. With the option ``on_uncommitted`` "leave" the result is empty, because a
         partition that the hand-over left out would look like an added one.
         """
         execution = self.last_hand_over
-        if execution is None or execution.options.uncommitted == "leave":
+        if execution is None or execution.options.on_uncommitted == "leave":
             return []
         handed_over = {
             (group, topic) for (group, topic, _), partition in self.partition_states.items() if partition.handed_over_by

@@ -240,13 +240,13 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
         thread.join()
 
 
-# The check `vanished`.
+# The check `removed`.
 
 
 def test_missing_committed_offset_is_refused_or_restored(world, writer):
-    """If a committed offset was deleted after the snapshot, the check ``vanished`` refuses the write.
+    """If a committed offset was deleted after the snapshot, the check ``removed`` refuses the write.
 
-    With ``vanished = restore``, the check warns, and the offset of the snapshot is written.
+    With ``on_removed = restore``, the check warns, and the offset of the snapshot is written.
     """
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
@@ -254,11 +254,11 @@ def test_missing_committed_offset_is_refused_or_restored(world, writer):
     world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # otherwise the group would be deleted too
     plan = make_plan(writer, named, WriteOptions())
     assert (
-        f"1 committed offset expired or deleted since the snapshot: {partition} at 4" in check(plan, "vanished").reason
+        f"1 committed offset expired or deleted since the snapshot: {partition} at 4" in check(plan, "removed").reason
     )
-    assert refusing(plan) == ["vanished"]
-    restored = make_plan(writer, named, WriteOptions(vanished="restore"))
-    assert check(restored, "vanished").verdict is Verdict.WARN
+    assert refusing(plan) == ["removed"]
+    restored = make_plan(writer, named, WriteOptions(on_removed="restore"))
+    assert check(restored, "removed").verdict is Verdict.WARN
     assert refusing(restored) == []
     (change,) = restored.changes
     assert change.after == CommittedOffset(offset=4, leader_epoch=0)

@@ -227,7 +227,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
 
 
 def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
-    """If a partition has no committed offset, `apply` is refused without ``--uncommitted``.
+    """If a partition has no committed offset, `apply` is refused without ``--on-uncommitted``.
 
     ``leave`` writes no offset for it, and ``earliest`` writes the log start offset.
     """
@@ -238,22 +238,22 @@ def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
     cli("snapshot", group, "-o", "s.csv")
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
     assert f"without a committed offset: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
-    cli(*arguments, f"{group}-b", "--uncommitted", "leave")
+    cli(*arguments, f"{group}-b", "--on-uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "earliest", "--copy")
+    cli(*arguments, f"{group}-c", "--on-uncommitted", "earliest", "--copy")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 
 @NEEDS_NEW_PARTITIONS
 def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
-    """If a partition was added after the snapshot, `apply` is refused; with ``--uncommitted earliest`` it writes the
+    """If a partition was added after the snapshot, `apply` is refused; with ``--on-uncommitted earliest`` it writes the
     log start.
     """
     partition, group = group_with_a_snapshot(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert f"{partition.topic}-1" in cli.fails(*arguments, code=3)
-    cli(*arguments, "--uncommitted", "earliest")
+    cli(*arguments, "--on-uncommitted", "earliest")
     assert world.committed(f"{group}-new") == {partition: 4, TopicPartition(partition.topic, 1): 0}
 
 

@@ -71,7 +71,7 @@ def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
 def test_some_partitions_are_handed_over_as_the_docs_show(cli):
     """The commands in docs/split-a-group.md hand over one of two partitions of a topic.
 
-    Without ``--uncommitted leave``, ``apply`` refuses the file that lacks the second partition.
+    Without ``--on-uncommitted leave``, ``apply`` refuses the file that lacks the second partition.
     """
     other, handed_over = TopicPartition("invoices", 1), TopicPartition("invoices", 0)
     cli.cluster.create_topic("invoices", 2)
@@ -192,10 +192,10 @@ def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
 
 
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
-    """If a partition has no committed offset, ``apply`` is refused, unless ``--uncommitted earliest`` is passed."""
+    """If a partition has no committed offset, ``apply`` is refused, unless ``--on-uncommitted earliest`` is passed."""
     cli.cluster.add_partitions("t", 2)
     assert "complete" in cli.fails(*APPLY, code=3)
-    cli(*APPLY, "--uncommitted", "earliest")
+    cli(*APPLY, "--on-uncommitted", "earliest")
     assert cli.cluster.offsets("new")[TopicPartition("t", 1)].offset == 0
 
 
@@ -212,7 +212,7 @@ def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli
         (("--from-group", "old", "--to-group", ""), "--to-group is empty"),
         (("--from-group", "", "--to-group", "new"), "a group name is empty"),
         (("--from-group", "old", "--to-group", "new", "--restore"), "--restore"),
-        (("--from-group", "old", "--to-group", "new", "--uncommitted", "latest"), "for migrate only"),
+        (("--from-group", "old", "--to-group", "new", "--on-uncommitted", "latest"), "for migrate only"),
         (("--from-group", os.fsdecode(b"g\xff"), "--to-group", "new"), "not UTF-8 text"),
         (("--from-group", "old", "--to-group", os.fsdecode(b"g\xff")), "not UTF-8 text"),
         (("--to-group", "new"), "name a FILE, or the old group with --from-group"),

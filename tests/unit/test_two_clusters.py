@@ -115,13 +115,13 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 def test_partitions_without_a_commit(move):
     """If the source group has no committed offset in a partition, the write is refused.
 
-    With ``--uncommitted leave`` the partition is left out.
+    With ``--on-uncommitted leave`` the partition is left out.
     """
     move.commit(30)
     move.copy(0, 50)
     verdict, reason = move.verdict("complete")
     assert (verdict, "orders-1" in reason) == (Verdict.REFUSE, True)
-    move.migrate(WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    move.migrate(WriteOptions(settle=0, guard=0, on_uncommitted="leave"))
     assert move.there() == {0: 30}
 
 
@@ -132,7 +132,7 @@ def test_offsets_of_the_source_that_expire_after_the_write(move):
     move.migrate()
     move.source.delete("g", [HERE])
     move.migrate()
-    assert move.verdict("vanished")[0] is Verdict.WARN
+    assert move.verdict("removed")[0] is Verdict.WARN
     assert move.there() == {0: 30, 1: 10}
 
 
@@ -220,13 +220,13 @@ def test_an_offset_among_identical_records_is_accepted_at_its_price(move):
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
     """If the source's committed offset is below the log start offset, the write is refused.
 
-    With ``--out-of-range earliest``, the target gets the log start offset. A re-run with this option is accepted.
+    With ``--on-out-of-range earliest``, the target gets the log start offset. A re-run with this option is accepted.
     """
     move.commit(10, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 20)
     assert move.verdict("in range")[0] is Verdict.REFUSE
-    raised = WriteOptions(settle=0, guard=0, out_of_range="earliest")
+    raised = WriteOptions(settle=0, guard=0, on_out_of_range="earliest")
     move.migrate(raised)
     assert move.there() == {0: 20, 1: 10}
     move.migrate(raised)
@@ -282,7 +282,7 @@ def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)
-    verdict, reason = move.verdict("existing offsets", WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    verdict, reason = move.verdict("existing offsets", WriteOptions(settle=0, guard=0, on_uncommitted="leave"))
     assert (verdict, "and stays there" in reason) == (Verdict.REFUSE, True)
 
 

@@ -22,7 +22,7 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
 SCHEMA = "migrate-groups/receipt"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class FirstSignJson(strict_json.Strict, frozen=True):

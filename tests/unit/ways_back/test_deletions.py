@@ -368,7 +368,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 def test_the_receipt_of_another_run_is_refused(cli):
     """If ``--receipt`` names the receipt of a hand-over, or of another group's deletion, the deletion is refused."""
-    cli(*APPLY, "--uncommitted", "leave")
+    cli(*APPLY, "--on-uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)
     cli(*DELETE, "--receipt", "other.json")
