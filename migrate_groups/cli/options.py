@@ -25,8 +25,8 @@ Output = Annotated[
 CsvOutput = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT", help="The .csv file to write, or - for stdout.")
 ]
-Receipt = Annotated[
-    Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run: the run directory of migrate, or the receipt of apply.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 TimeLag = Annotated[

@@ -77,7 +77,7 @@ def advise(
         Path | None,
         typer.Option(
             "--after",
-            metavar="RUN_DIR",
+            metavar="RUN",
             help="With --log: compare what was predicted with what the log shows since this split, of migrate.",
         ),
     ] = None,

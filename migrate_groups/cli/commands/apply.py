@@ -73,7 +73,7 @@ def apply(
         Path | None,
         typer.Option(
             "--receipt",
-            metavar="RECEIPT",
+            metavar="FILE",
             help="The file for the receipt, which records the outcome of each partition and which rollback reads.",
             show_default="<FILE>.receipt.json; with --to-group <FILE>.<GROUP>.receipt.json; with --from-group "
             "<OLD>.<GROUP>.receipt.json",

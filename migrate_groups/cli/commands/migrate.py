@@ -62,7 +62,7 @@ def migrate(
         Path | None,
         typer.Option(
             "--run-dir",
-            metavar="DIR",
+            metavar="RUN",
             help="The folder for the plan, the receipt and what reconcile and audit need.",
             show_default="<SPEC>.run",
         ),

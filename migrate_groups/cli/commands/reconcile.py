@@ -32,7 +32,8 @@ def reconcile(
     before: Annotated[
         str | None,
         typer.Argument(
-            metavar="BEFORE", help="What was handed over: the run directory of migrate, a split file, or a snapshot."
+            metavar="RUN|BEFORE",
+            help="What was handed over: the run directory of migrate, a split file, or a snapshot.",
         ),
     ] = None,
     after: Annotated[
