@@ -77,7 +77,9 @@ class ReadingCluster:
         self._sides.clear()
         self._opened.close()
 
-    def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
+    def list(
+        self, *, topics: Sequence[str] = (), states: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> Sequence[GroupStatus]:
         """Return the groups of all types, sorted by name, with members and lag.
 
         A group that the client's principal may not describe is left out. A group's ``remarks`` say what is not known
@@ -88,28 +90,32 @@ class ReadingCluster:
                 are not known. A group uses a topic if it has a committed offset, an assignment or a subscription for
                 it. Each group shows only the matching topics.
             states: group states such as ``Stable``, in any letter case. Only groups in these states are returned.
+            types: group types such as ``consumer``, in any letter case. Only groups of these types are returned.
 
         An empty argument selects all groups.
 
         Raises:
-            UsageError: a state is unknown, or an argument is not a list of texts.
+            UsageError: a state or type is unknown, or an argument is not a list of texts.
             InvalidInput: ``topics`` names a topic that does not exist and that no group uses.
         """
         patterns, wanted = topic_patterns("topics", topics), checked_texts("states", states)
-        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted)
+        kinds = checked_texts("types", types)
+        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted, types=kinds)
 
-    def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
+    def describe(self, *groups: str, topics: Sequence[str] = (), time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return the members, committed offsets, log start offsets and log end offsets of groups, by group name.
 
         While a transactional commit is pending for a partition, its committed offset is None, and the
         group's ``remarks`` say so.
 
-        time_lag: add the timestamp of each partition's oldest unread record.
+        topics: topic names or globs. Only matching topics are returned, with the members that read them. time_lag: add
+        the timestamp of each partition's oldest unread record.
 
-        Raises `GroupNotFound` if a group does not exist. Raises `Refused` if a member's metadata is not in the format
-        of Kafka's consumer protocol.
+        Raises `GroupNotFound` if a group does not exist, and `InvalidInput` if no group uses a topic. Raises `Refused`
+        if a member's metadata is not in the format of Kafka's consumer protocol.
         """
-        found = describe(self._reading_client(), groups, self._clock)
+        patterns = topic_patterns("topics", topics)
+        found = describe(self._reading_client(), groups, self._clock, topics=patterns)
         return {each.group: each for each in (with_time_lags(self._reading_client(), found)[0] if time_lag else found)}
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:

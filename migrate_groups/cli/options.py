@@ -53,7 +53,7 @@ TableFormat = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks, and write nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 Settle = Annotated[
     str,
     typer.Option(

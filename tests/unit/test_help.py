@@ -103,3 +103,9 @@ def test_completion(shell):
     assert "--approved" in "".join(completed("migrate-groups migrate --app", shell))
     assert "overwrite" in "".join(completed("migrate-groups migrate --on-existing o", shell))
     assert completed("migrate-groups migrate spl", "bash") == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_yes_has_a_short_form(name):
+    """Each command with ``--yes`` also takes ``-y``."""
+    assert all("-y" in each.opts for each in PARSED[name].params if "--yes" in each.opts)
