@@ -32,7 +32,8 @@ from migrate_groups.migration.reading import take
 from migrate_groups.migration.reading.groups import describe, list_groups
 from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
-from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.renames import Rename
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.times import checked_moment
 
@@ -212,8 +213,9 @@ class ReadingCluster:
         `Cluster.migrate` and `Cluster.plan_migrate` take a split, with the write options of the spec.
 
         spec: the path of a spec file with ``groups``, which are names and globs. names: the new name on the target
-        cluster of each group that is renamed, by its old name. approved: the folder of reviewed plans. Globs also match
-        the groups of these plans, even if a group no longer exists.
+        cluster of each group that is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or ``{"*":
+        "eu-*"}``. approved: the folder of reviewed plans. Globs also match the groups of these plans, even if a "
+        "group no longer exists.
 
         Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
         ``names`` has an unknown group, or gives several groups one name.
@@ -244,7 +246,8 @@ class ReadingCluster:
 
     def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)
-        names = TopicNames(tuple(Rename(f"{here}={there}") for here, there in copies.rename_topics.items()))
+        renames = copies.rename_topics.items()
+        names = TopicNames(tuple(Rename(old=old, new=new, option="rename_topics") for old, new in renames))
         return Mirror(self._side(writes=writes), copies.cluster._side(writes=False), names, copies.max_records)
 
     def _reading_client(self) -> GroupReader:

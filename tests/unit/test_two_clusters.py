@@ -14,9 +14,10 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
-from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.renames import Rename
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.claims import Claim, ClaimState, encode
 from migrate_groups.planning.options import WriteOptions
@@ -169,7 +170,7 @@ def test_what_cannot_be_moved(move):
     move.target.create_topic("orders", 2)
     with pytest.raises(InvalidInput, match="--rename-topic"):
         move.plan()
-    move.mirror = move.mirror._replace(names=TopicNames((Rename("orders=us.orders"),)))
+    move.mirror = move.mirror._replace(names=TopicNames((Rename.parse("orders=us.orders", "--rename-topic"),)))
     verdict, reason = move.verdict("translated offsets")
     assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
     move.mirror = move.mirror._replace(target=move.mirror.source)
@@ -295,7 +296,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
     move.copy(0, 50)
     move.migrate()
     move.source.create_topic("us.eu.orders", 2)
-    names = TopicNames((Rename("eu.orders=us.eu.orders"),))
+    names = TopicNames((Rename.parse("eu.orders=us.eu.orders", "--rename-topic"),))
     back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, names)
     wanted = move.wanted(OPTIONS, mirror=back)
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))

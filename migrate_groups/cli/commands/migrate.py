@@ -71,8 +71,9 @@ def migrate(
         list[str] | None,
         typer.Option(
             "--rename",
-            metavar="GROUP=NAME",
-            help="Use another name for a group of the spec, for a rehearsal; may be repeated.",
+            metavar="OLD=NEW",
+            help="Use another name for a group of the spec, for a rehearsal, such as orders=stage-orders or "
+            "'*=stage-*'; may be repeated.",
         ),
     ] = None,
     hold: Annotated[
@@ -223,12 +224,11 @@ def _approved(path: Path | None) -> tuple[str, Plan] | None:
 
 
 def _names(renames: list[str] | None) -> dict[str, str]:
-    pairs = [each.partition("=") for each in renames or []]
-    wrong = ["".join(pair) for pair in pairs if not all(pair)]
-    if wrong:
-        raise UsageError(f"--rename {wrong[0]!r}; expected GROUP=NAME")
-    names = {old: new for old, _, new in pairs}
-    if len(names) < len(pairs):
-        twice = [old for old, count in Counter(old for old, *_ in pairs).items() if count > 1]
+    from migrate_groups.model.renames import Rename
+
+    rules = [Rename.parse(each, "--rename") for each in renames or []]
+    names = {each.old: each.new for each in rules}
+    if len(names) < len(rules):
+        twice = [old for old, count in Counter(each.old for each in rules).items() if count > 1]
         raise UsageError(f"--rename is given more than once for {named('group', twice)}: give one name")
     return names
