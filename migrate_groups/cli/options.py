@@ -63,6 +63,9 @@ Settle = Annotated[
     ),
 ]
 
+WAIT = "10m"
+"""How long commands wait by default until groups have stopped."""
+
 
 def one_group(option: list[str], name: str = "--group") -> str:
     """Return the group given with the option ``name``.

@@ -264,7 +264,7 @@ def test_a_refused_hand_over(cli, command):
         (("snapshot", "none", "-o", "s.csv"), "GroupNotFound"),
         (("rewind", "--group", "none", "--to-earliest", "-o", "r.csv"), "GroupNotFound"),
         (("verify", "none"), "GroupNotFound"),
-        (("verify", "old"), "Refused"),
+        (("verify", "old", "--wait", "0s"), "Refused"),
         (("watch", "old", "--wait", "0s"), "Refused"),
         (("delete-group", "old", "--yes"), "Refused"),
         (("rollback", RUN, "--yes"), "Refused"),

@@ -57,7 +57,7 @@ def migrate(
             help="How long to wait until the old group has stopped. With a mirror, it also limits the wait for the "
             "mirror before the stop, and the one after it.",
         ),
-    ] = "10m",
+    ] = options.WAIT,
     run_dir: Annotated[
         Path | None,
         typer.Option(

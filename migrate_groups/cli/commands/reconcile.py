@@ -57,7 +57,7 @@ def reconcile(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables, report.md and report.html."),
+        typer.Option("--output", "-o", metavar="DIR", help="A new folder for the tables, report.md and report.html."),
     ] = None,
     quarantine: Annotated[
         Path | None,

@@ -74,7 +74,7 @@ def hand_back(
     wait: Annotated[
         str,
         typer.Option("--wait", metavar="DURATION", help="How long to wait until the new groups and the old one stop."),
-    ] = "10m",
+    ] = options.WAIT,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     output_format: Format = "table",
