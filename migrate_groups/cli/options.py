@@ -10,6 +10,9 @@ import typer
 from migrate_groups.errors import UsageError
 from migrate_groups.text import is_unicode, some
 
+REVIEW, APPLICATIONS, SAFETY = "Review", "Applications", "Safety"
+"""Titles of options in the help of a command, by when one needs them."""
+
 Groups = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="Consumer groups.", show_default=False)]
 GroupOption = Annotated[
     list[str] | None, typer.Option("--group", metavar="GROUP", help="A consumer group; may be repeated.")
@@ -59,6 +62,7 @@ Settle = Annotated[
     typer.Option(
         "--settle",
         metavar="DURATION",
+        rich_help_panel=SAFETY,
         help="How long a group must neither commit nor change its members; 0s: look once.",
     ),
 ]

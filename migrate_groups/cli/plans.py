@@ -13,6 +13,7 @@ import typer
 
 from migrate_groups.cli.console import load_table, show_as, talk
 from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.options import REVIEW
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -38,12 +39,24 @@ FormatOption = Annotated[
 ]
 PlanOut = Annotated[
     Path | None,
-    typer.Option("--plan-out", metavar="PLAN", help="Save the plan to this .json file, which apply takes as FILE."),
+    typer.Option(
+        "--plan-out",
+        metavar="PLAN",
+        rich_help_panel=REVIEW,
+        help="Save the plan to this .json file, which apply takes as FILE.",
+    ),
 ]
 DetailedExitcode = Annotated[
-    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit with 10 if there are offsets to write.")
+    bool,
+    typer.Option(
+        "--detailed-exitcode",
+        rich_help_panel=REVIEW,
+        help="With --dry-run: exit with 10 if there are offsets to write.",
+    ),
 ]
-ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists.")]
+ForcePlan = Annotated[
+    bool, typer.Option("--force", rich_help_panel=REVIEW, help="Replace a --plan-out file that exists.")
+]
 
 Rows = Callable[[], "Iterable[Row]"]
 """A function that returns the snapshot rows that a plan was made from. It is called only if the JSON is needed."""

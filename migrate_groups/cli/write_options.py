@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from migrate_groups.cli.options import SAFETY
 from migrate_groups.planning.options import OnExisting, OnOutOfRange, OnRemoved, OnUncommitted, SecondClientMode
 from migrate_groups.snapshots.times import parse_duration
 
@@ -64,6 +65,7 @@ _Copy = Annotated[
 _SecondClient = Annotated[
     SecondClientMode | None,
     typer.Option(
+        rich_help_panel=SAFETY,
         help="Whether confluent-kafka must read the offsets back too (required), should (auto), or is not used (none).",
         show_default="auto",
     ),
@@ -72,13 +74,19 @@ _Settle = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
+        rich_help_panel=SAFETY,
         help="How long the old group must neither commit nor change its members before the write.",
         show_default="10s",
     ),
 ]
 _Guard = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
+    typer.Option(
+        metavar="DURATION",
+        rich_help_panel=SAFETY,
+        help="How long the old group is watched after the write.",
+        show_default="30s",
+    ),
 ]
 
 

@@ -45,6 +45,7 @@ def migrate(
         typer.Option(
             "--approved",
             metavar="PLAN",
+            rich_help_panel=options.REVIEW,
             help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions, or options that change "
             "what is written, differ.",
         ),
@@ -72,6 +73,7 @@ def migrate(
         typer.Option(
             "--rename",
             metavar="OLD=NEW",
+            rich_help_panel=options.REVIEW,
             help="Use another name for a group of the spec, for a rehearsal, such as orders=stage-orders or "
             "'*=stage-*'; may be repeated.",
         ),
@@ -80,6 +82,7 @@ def migrate(
         bool,
         typer.Option(
             "--hold",
+            rich_help_panel=options.SAFETY,
             help="Join the stopped old group, so that no other consumer gets its partitions until the guard is over. "
             "Then watch the group again, as long as the guard. Only if no topic stays with the old group.",
         ),
@@ -89,6 +92,7 @@ def migrate(
         typer.Option(
             "--stop-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="Run this command, without a shell, once the plan is agreed and all checks but those of the stop have "
             "passed. It should stop the old applications and return within --wait; if it fails, nothing is written.",
         ),
@@ -98,6 +102,7 @@ def migrate(
         typer.Option(
             "--start-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="Run this command, without a shell, as soon as the new applications may start. It should start them "
             f"and return: it is awaited until {SECONDS_TO_START:g} s after the guard. If it fails, or has not ended "
             "then, the exit code is 4. A re-run runs it again if no new group has started.",
@@ -108,6 +113,7 @@ def migrate(
         typer.Option(
             "--restart-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="With --stop-command: run this command, without a shell, if nothing was written after the stop. It "
             "should start the old applications again.",
         ),

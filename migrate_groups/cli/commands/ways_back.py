@@ -129,6 +129,7 @@ def delete_offsets(
         typer.Option(
             "--settle",
             metavar="DURATION",
+            rich_help_panel=options.SAFETY,
             help="With --group: how long the group must not commit before the deletion.",
             show_default=_SETTLE,
         ),
