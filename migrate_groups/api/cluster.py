@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from migrate_groups.api.offsets_topic import LogCluster
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.reading import Copies, ReadingCluster
 from migrate_groups.api.requests import apply_request, migrate_request
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split
@@ -41,6 +42,7 @@ def connect(
     timeout: float = 60.0,
     events: Events | None = None,
     clock: Clock | None = None,
+    reference: str = "",
 ) -> Cluster:
     """Return a cluster. It connects when its first method is called.
 
@@ -51,10 +53,12 @@ def connect(
         timeout: the time-out of a request in seconds, including its retries.
         events: callbacks that receive the progress and decide whether to write. If None, methods write without asking.
         clock: the clock to use. If None, the clock of this machine.
+        reference: why offsets are written, such as the number of a change ticket. Receipts keep it, with user and host.
 
     Raises:
-        UsageError: there is no bootstrap server, an address is not ``host:port``, or ``timeout`` is out of range.
-        InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
+        UsageError: ``reference`` is too long or not one line; there is no bootstrap server, an address is not
+        ``host:port``, or ``timeout`` is out of range. InvalidInput: a property can't be used, or the file can't be
+        read. No message quotes a secret.
     """
     given = load_properties(Path(command_config)) if command_config is not None else {}
     told = understand(given | dict(properties or {}), bootstrap_servers)
@@ -62,7 +66,7 @@ def connect(
     config = ClientConfig(
         bootstrap_servers=servers, timeout=checked_timeout("timeout", timeout), security=told.security
     )
-    return Cluster(config, events or Silent(), clock or SystemClock())
+    return Cluster(config, events or Silent(), clock or SystemClock(), written_by(reference))
 
 
 class Cluster(LogCluster):
@@ -125,7 +129,7 @@ class Cluster(LogCluster):
                 ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(what, to_groups, options)
-        with open_receipt(Path(receipt)) as file:
+        with open_receipt(Path(receipt), by=self._by) as file:
             execution = applying.apply(self._writing_clients(), wanted, file, self._clock, self._events)
             return _checked(result_of(execution, file) if execution else None)
 
@@ -205,7 +209,7 @@ class Cluster(LogCluster):
         """
         target, mirror = self._written_to(to, writes=True)
         wanted = migrate_request(split, run_dir, options, approved)
-        wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror)
+        wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror, by=self._by)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None, *, writes: bool) -> tuple[ReadingCluster, Mirror | None]:
@@ -294,7 +298,7 @@ class Cluster(LogCluster):
             return go_back.plan_way_back(self._reading_client(), verb, file, self._clock, elsewhere)
 
     def _go_back(self, verb: Verb, run: Path, wait: float = 0.0, *, to: Cluster | None = None) -> WriteResult | None:
-        with open_receipt(receipt_in(Path(run)), must_exist=True) as file:
+        with open_receipt(receipt_in(Path(run)), must_exist=True, by=self._by) as file:
             clients = self._writing_clients()._replace(elsewhere=to._reading_client() if to else None)
             execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)

@@ -34,6 +34,7 @@ from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.renames import Rename
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.times import checked_moment
 
@@ -56,8 +57,8 @@ class Copies:
 class ReadingCluster:
     """The base class of `Cluster`: its connections, and the methods that write nothing."""
 
-    def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
-        self._config, self._events, self._clock = config, events, clock
+    def __init__(self, config: ClientConfig, events: Events, clock: Clock, by: WrittenBy = NOT_KNOWN) -> None:
+        self._config, self._events, self._clock, self._by = config, events, clock, by
         self._opened = ExitStack()
         # A cluster that the caller never closes is closed before the interpreter stops its threads. Otherwise a thread
         # of the second client would hold the lock of a closed pipe, and Python would abort.

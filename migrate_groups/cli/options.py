@@ -57,6 +57,16 @@ TableFormat = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+Reference = Annotated[
+    str,
+    typer.Option(
+        "--reference",
+        metavar="TEXT",
+        rich_help_panel=REVIEW,
+        show_default=False,
+        help="Why, such as the number of a change ticket: recorded with user, host and version.",
+    ),
+]
 Settle = Annotated[
     str,
     typer.Option(

@@ -17,6 +17,7 @@ from migrate_groups.planning.partition_states import PartitionState, partition_s
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.planning.translation import Translation
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.text import some
 
 
@@ -216,13 +217,13 @@ class Receipt:
         steps = {partition.step(verb) for partition in self.partition_states.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
-    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
+    def begun(self, verb: Verb, plan: Plan, started_at: datetime, by: WrittenBy = NOT_KNOWN) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        If it resumes the last write of the receipt, it gets the same number. A rollback then restores the offsets from
-        before the first of the two, or the offset that another client has committed since.
+        by: who writes. If it resumes the last write of the receipt, it gets the same number. A rollback then restores
+        the offsets from before the first of the two, or the offset that another client has committed since.
         """
-        execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
+        execution = replace(Execution.of(plan, started_at, verb, number=len(self.executions) + 1), by=by)
         last = self.executions[-1] if self.executions else None
         # A hand-over can always be resumed, another write only if it has failed changes.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None

@@ -201,7 +201,7 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
     assert "new u-0 (no offset would be written now, the partition was deleted" in shell.run(*APPLY, code=3)
 
 
-def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
+def test_commits_that_expired_after_the_review_are_restored_with_on_removed_restore(shell):
     """If a source commit expires after the review, a plan made with ``--on-removed restore`` is still written in
     full.
     """

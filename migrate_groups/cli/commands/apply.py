@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection
@@ -80,6 +81,7 @@ def apply(
         ),
     ] = None,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     force: plans.ForcePlan = False,
     write_options: AppliedOptions,
     connection: Connection,
@@ -107,6 +109,7 @@ def apply(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
+    by = written_by(reference)
     given = write_options.given() | ({"restore": True} if restore else {})
     source = _source(file, from_group, to_group or [], given, fan_out=fan_out, no_source_group=no_source_group)
     path = receipt or source.receipt
@@ -131,7 +134,7 @@ def apply(
             f"the offsets come from {'stdin' if is_stdin else file}: say with --receipt where the receipt goes{also}"
         )
     terminal.check_can_be_asked()
-    with open_receipt(path) as record:
+    with open_receipt(path, by=by) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
         with connection.open_writer() as clients:
             execution = write(clients, source.read(clients.writer, clock), record, clock, terminal)

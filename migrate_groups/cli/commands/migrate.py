@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import move_groups, options, plans
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
@@ -119,6 +120,7 @@ def migrate(
         ),
     ] = None,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     detailed_exitcode: plans.DetailedExitcode = False,
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
@@ -168,13 +170,19 @@ def migrate(
         "accept_reread": copies.accept_reread,
         "trust_copy": tuple(copies.trust_copy or ()),
     }
-    seconds = parse_duration(wait, "--wait")
+    seconds, by = parse_duration(wait, "--wait"), written_by(reference)
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
         commands = ApplicationCommands.of(stop_command, start_command, restart_command, run.folder)
         reviewed = _approved(approved)
         wanted = MigrateRequest(
-            file=file, options=replace(file.options, **given), run=run, wait=seconds, hold=hold, approved=reviewed
+            file=file,
+            options=replace(file.options, **given),
+            run=run,
+            wait=seconds,
+            hold=hold,
+            approved=reviewed,
+            by=by,
         )
         terminal = Terminal(
             yes=yes, output_format=output_format, plan_out=plan_out, force=force, commands=commands, is_part=is_whole

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
@@ -42,6 +43,7 @@ def rollback(
     *,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -56,7 +58,8 @@ def rollback(
     """
     from migrate_groups.planning.run_states import Verb
 
-    terminal = Terminal(yes=yes, output_format=output_format, write="Restore")
+    by = written_by(reference)
+    terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by)
     done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
@@ -77,6 +80,7 @@ def hand_back(
     ] = options.WAIT,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -95,7 +99,7 @@ def hand_back(
         run,
         Verb.HAND_BACK,
         connection,
-        Terminal(yes=yes, output_format=output_format),
+        Terminal(yes=yes, output_format=output_format, by=written_by(reference)),
         dry_run=dry_run,
         wait=seconds,
     )
@@ -145,6 +149,7 @@ def delete_offsets(
     ] = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     target: TargetCluster,
     connection: Connection,
@@ -166,7 +171,7 @@ def delete_offsets(
     """
     from migrate_groups.planning.run_states import Verb
 
-    terminal = Terminal(yes=yes, output_format=output_format)
+    terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference))
     if run is not None:
         if group:
             raise UsageError(f"RUN ({run}) and --group {some(group)} contradict each other: pass one of them")
@@ -221,7 +226,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
         conclude_dry_run(plan)
         return
     terminal.check_can_be_asked()
-    with open_receipt(path) as file:
+    with open_receipt(path, by=terminal.by) as file:
         with connection.open_writer() as clients:
             warn_of_hidden_topics(clients.writer)
             execution = delete(clients, wanted, file, SystemClock(), terminal)
@@ -254,7 +259,7 @@ def _go(
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True) as file:
+    with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
