@@ -83,17 +83,17 @@ class Terminal(Reporter):
         else:
             show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
 
-    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]], command: str = "") -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        If ``is_part`` is set and the output format is ``json``, the plan is shown as a table on stderr, because stdout
-        gets one JSON document for all plans.
+        command: what to type next, for a comment. If ``is_part`` is set and the output format is ``json``, the plan is
+        shown as a table on stderr, because stdout gets one JSON document for all plans.
         """
         if self.is_part:
             self.planned(plan, rows)
             return
         save_plan(plan, rows, self.plan_out, force=self.force)
-        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
+        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan), command=command)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
