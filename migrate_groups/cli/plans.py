@@ -13,6 +13,7 @@ import typer
 
 from migrate_groups.cli.console import load_table, show_as, talk
 from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.options import REVIEW
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -38,12 +39,24 @@ FormatOption = Annotated[
 ]
 PlanOut = Annotated[
     Path | None,
-    typer.Option("--plan-out", metavar="PLAN", help="Save the plan to this .json file, which apply takes as FILE."),
+    typer.Option(
+        "--plan-out",
+        metavar="PLAN",
+        rich_help_panel=REVIEW,
+        help="Save the plan to this .json file, which apply takes as FILE.",
+    ),
 ]
 DetailedExitcode = Annotated[
-    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit with 10 if there are offsets to write.")
+    bool,
+    typer.Option(
+        "--detailed-exitcode",
+        rich_help_panel=REVIEW,
+        help="With --dry-run: exit with 10 if there are offsets to write.",
+    ),
 ]
-ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists.")]
+ForcePlan = Annotated[
+    bool, typer.Option("--force", rich_help_panel=REVIEW, help="Replace a --plan-out file that exists.")
+]
 
 Rows = Callable[[], "Iterable[Row]"]
 """A function that returns the snapshot rows that a plan was made from. It is called only if the JSON is needed."""
@@ -83,10 +96,10 @@ def read_application(
         raise UsageError(
             f"{file} is a plan for another cluster, whose source group apply can't check: pass it to migrate --approved"
         )
-    if saved.plan.options.uncommitted == "latest":
+    if saved.plan.options.on_uncommitted == "latest":
         raise UsageError(
-            f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
-            "--approved, or make a plan with --uncommitted earliest or leave"
+            f"{file} was planned with --on-uncommitted latest, which only migrate can do: pass the plan to migrate "
+            "--approved, or make a plan with --on-uncommitted earliest or leave"
         )
     options = replace(saved.plan.options, **{name: value for name, value in given.items() if name in FREE})
     if shorter := shorter_settle(str(file), saved.plan.options, options):
@@ -109,7 +122,7 @@ def check_source_groups(wanted: ApplyRequest, file: Path, *, no_source_group: bo
     if any(row.source_group is None and row.cluster_id is None for row in wanted.rows.rows()):
         raise UsageError(
             f"{file} does not say which group hands over its offsets, so nothing shows whether consumers have stopped: "
-            "pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+            "pass --no-source-group if no group hands them over; otherwise use apply --from-group OLD --to-group NEW"
         )
 
 
@@ -126,13 +139,13 @@ def application_of_group(
     from migrate_groups.snapshots.regroup import check_target_groups
 
     if not to_group:
-        raise UsageError("--group says which group hands over: name the new one with --to-group")
+        raise UsageError("--from-group says which group hands over: name the new one with --to-group")
     check_target_groups(to_group, fan_out=fan_out)
     if source in to_group:
-        raise UsageError(f"group {source} is --group and --to-group; name a new group")
+        raise UsageError(f"group {source} is --from-group and --to-group; name a new group")
     options = _write_options(given)
     if options.restore:
-        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --group")
+        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --from-group")
     return lambda reader, clock: read_request(reader, source, to_group, options, clock)
 
 
@@ -204,8 +217,8 @@ def _write_options(given: Mapping[str, Any]) -> WriteOptions:
     from migrate_groups.planning.options import WriteOptions
 
     # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
-    if given.get("uncommitted") == "latest":
-        raise UsageError("--uncommitted latest is for migrate only: pass earliest, leave or refuse")
+    if given.get("on_uncommitted") == "latest":
+        raise UsageError("--on-uncommitted latest is for migrate only: pass earliest, leave or refuse")
     return WriteOptions(**given)
 
 

@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from migrate_groups import __version__
 from migrate_groups.cli import environment, json_output, usage_errors
 from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.options import APPLICATIONS, REVIEW, SAFETY
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import AppliedOptions, GivenOptions
 
@@ -49,6 +50,8 @@ _BUNDLES: Mapping[Any, str] = {
     Copies: "Another cluster",
 }
 """The classes whose fields are options of several commands, each with the title of these options in the help."""
+_TITLES = ("Arguments", "Options", REVIEW, APPLICATIONS, "Write", SAFETY, "Another cluster", "Cluster")
+"""The titles of arguments and options in the help of a command, in their order."""
 _READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
 
 
@@ -178,17 +181,18 @@ class _Command(TyperCommand):
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the arguments, options and exit codes into the help of the command."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES}
         titles = {field: title for bundle, title in _BUNDLES.items() for field in bundle._fields}
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx)
             if record is not None:
                 argument = each.param_type_name == "argument"
-                title = "Arguments" if argument else titles.get(str(each.name), "Options")
+                panel = getattr(each, "rich_help_panel", None) or titles.get(str(each.name), "Options")
+                title = "Arguments" if argument else panel
                 name, text = record
                 # Typer puts a default that is given as a text (show_default) in parentheses.
                 text = re.sub(r"default: \((.*)\)\]", r"default: \1]", text)
-                sections.setdefault(title, []).append((name, text))
+                sections[title].append((name, text))
         name = str(self.name)
         meanings = {code: _OF_COMMAND.get((name, code), _EXIT_CODES[code]) for code in COMMANDS[name].exit_codes}
         sections["Exit codes"] = [(str(code), meaning) for code, meaning in meanings.items()]

@@ -15,6 +15,7 @@ from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
 from migrate_groups.cli.progress import Reporter
 from migrate_groups.errors import Refused, UsageError
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Terminal(Reporter):
     - commands: stop and start the applications; by default the user does it.
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
+    - by: who writes, and why.
     - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
 
@@ -53,6 +55,7 @@ class Terminal(Reporter):
     commands: ApplicationCommands = BY_HAND
     write: str = "Write"
     old_may_start: bool = False
+    by: WrittenBy = NOT_KNOWN
     is_part: bool = False
     _stop: PlannedStop | None = field(default=None, init=False)
     _may_restart: bool = field(default=False, init=False)

@@ -113,6 +113,8 @@ def execution(execution: Execution) -> Result:
         parts.append(Line(f"watched after the write: {some(sorted(watched(execution)))} ({how})"))
     if outage := outage_in_words(execution):
         parts.append(Line(outage))
+    if execution.by.operator:
+        parts.append(Line(f"run by {execution.by}"))
     remarks = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     return Result(parts=[*parts, *(Line(remark, Tone.REMARK) for remark in remarks)])
 

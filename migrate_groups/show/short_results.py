@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.demo.ledger import Count
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.written_by import WrittenBy
 from migrate_groups.show.documents import Document, Part, of_row, row_of
 from migrate_groups.show.result import COUNT, NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table
 from migrate_groups.snapshots.row import Row
@@ -101,9 +102,16 @@ class GroupDeletion(Part, frozen=True, kw_only=True):
 
 
 class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/delete-group"):
-    """The groups that ``delete-group`` deleted or, in a dry run, would delete."""
+    """The groups that ``delete-group`` deleted or, in a dry run, would delete.
+
+    operator: the user and host that deleted. version: of the tool. reference: what the user passed as ``--reference``,
+    such as the number of a change ticket; or empty.
+    """
 
     groups: tuple[GroupDeletion, ...]
+    operator: str
+    version: str
+    reference: str
 
 
 class Broker(Part, frozen=True, kw_only=True):
@@ -181,11 +189,13 @@ def deleted(
     committed: Mapping[str, SnapshotTable],
     gone: Collection[str] = (),
     failures: Mapping[str, MigrateGroupsError] = MappingProxyType({}),
+    *,
+    by: WrittenBy,
 ) -> DeleteGroupDocument:
     """Return the document for groups that were deleted or, in a dry run, would be deleted.
 
     committed: each group's committed offsets before the deletion. gone: the groups that no longer exist; empty in a dry
-    run. failures: the error of each group whose deletion failed.
+    run. failures: the error of each group whose deletion failed. by: who deletes.
     """
     return DeleteGroupDocument(
         groups=tuple(
@@ -196,7 +206,10 @@ def deleted(
                 offsets=tuple(of_row(Deleted, _DELETED, row) for row in rows.rows() if row.offset is not None),
             )
             for group, rows in committed.items()
-        )
+        ),
+        operator=by.operator,
+        version=by.version,
+        reference=by.reference,
     )
 
 

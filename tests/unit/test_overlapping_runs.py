@@ -64,7 +64,7 @@ def test_a_second_hand_over_to_another_group_is_refused(cli):
     cli.cluster.commit("new", PARTITION, 8)
     for command in (
         ("migrate", spec(cli, "other.toml", "old", "other"), "--yes"),
-        ("apply", "--group", "old", "--to-group", "other", *FAST),
+        ("apply", "--from-group", "old", "--to-group", "other", *FAST),
         ("migrate", "other.toml", "--dry-run"),
     ):
         error = cli.fails(*command, code=3)
@@ -458,7 +458,7 @@ def test_describe_shows_what_was_handed_over_and_list_hides_the_journals(cli):
     assert "migrate-groups." not in cli("list").stdout
     journal = journal_group("old")
     assert cli("describe", journal).stdout
-    error = cli.fails("apply", "--group", "old", "--to-group", f"{journal}.x", *FAST, code=3)
+    error = cli.fails("apply", "--from-group", "old", "--to-group", f"{journal}.x", *FAST, code=3)
     assert "of this tool: choose another name" in error
     cli("delete-group", journal, "--yes")
     assert "handed over" not in cli("describe", "old").stderr

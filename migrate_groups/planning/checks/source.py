@@ -26,7 +26,7 @@ def stopped(facts: HandOverFacts) -> Judgement:
     """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
-    not exist is refused. The option ``vanished`` "restore" allows it.
+    not exist is refused. The option ``on_removed`` "restore" allows it.
     """
     groups = facts.survey.groups
     topics: dict[str, set[str]] = defaultdict(set)
@@ -34,9 +34,10 @@ def stopped(facts: HandOverFacts) -> Judgement:
         if each.source_group is not None:
             topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not groups[group].exists]
-    if missing and facts.options.vanished == "refuse":
+    if missing and facts.options.on_removed == "refuse":
         return Verdict.REFUSE, (
-            f"{named('source group', missing)} not found: check the name, or pass --vanished restore to write the last "
+            f"{named('source group', missing)} not found: check the name, or pass --on-removed restore to write the "
+            f"last "
             "known offsets"
         )
     reasons = [
@@ -173,10 +174,10 @@ def not_moved(facts: HandOverFacts) -> Judgement:
     return (Verdict.PENDING if live else Verdict.REFUSE), reason
 
 
-def vanished(facts: HandOverFacts) -> Judgement:
+def removed(facts: HandOverFacts) -> Judgement:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
-    The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
+    The option ``on_removed`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
     only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
     """
     wanted, committed = facts.wanted, facts.survey.committed
@@ -195,10 +196,10 @@ def vanished(facts: HandOverFacts) -> Judgement:
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
     new = any(facts.receipt.source_offset(each) != each.start for each in missing)
-    if new and facts.options.vanished == "refuse":
+    if new and facts.options.on_removed == "refuse":
         # To restore these offsets is not the right advice if others have moved.
         is_moving = not_moved(facts)[0] is Verdict.PENDING
-        restore = "pass --vanished restore to hand over the offsets of the snapshot"
+        restore = "pass --on-removed restore to hand over the offsets of the snapshot"
         return Verdict.REFUSE, f"{found}; {facts.advice.read_again if is_moving else restore}"
     return Verdict.WARN, f"{found}; handed over anyway"
 
@@ -235,6 +236,6 @@ _OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
 RULES = (
     Rule(name="stopped", scopes=_OF, judge=stopped),
     Rule(name="not moved", scopes=_OF, judge=not_moved, depends_on=("topics",)),
-    Rule(name="vanished", scopes=_OF, judge=vanished, depends_on=("topics", "not moved", "stopped")),
+    Rule(name="removed", scopes=_OF, judge=removed, depends_on=("topics", "not moved", "stopped")),
     Rule(name="pending commits", scopes=_OF, judge=pending_commits),
 )

@@ -194,14 +194,14 @@ def _allow_options(world: World, setting: Setting, run: Run, name: str, partitio
     group = source if back else target
     if not back:
         _allow_forward(world, setting, verb, group, partition)
-    if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
+    if setting.on_uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
         world.left_out |= {(group, partition), (source, partition)}
     ahead = setting.existing.get((target, partition))
     if name == "hand-back" and setting.on_existing == "forward" and ahead is not None:
         skipped = world.ledger.unprocessed(partition, ahead)
         world.ledger.may_skip(partition, skipped, "on_existing = forward had left the target ahead")
-    if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
-        world.ledger.may_do_both(partition, f"uncommitted = {setting.uncommitted}")
+    if setting.on_uncommitted != "refuse" and (source, partition) in verb.missed:
+        world.ledger.may_do_both(partition, f"on_uncommitted = {setting.on_uncommitted}")
 
 
 def _allow_forward(world: World, setting: Setting, verb: Verb, target: str, partition: TopicPartition) -> None:

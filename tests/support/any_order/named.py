@@ -148,7 +148,9 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
     ),
     # The application commits also for the partition that was added during the hand-over.
     "a partition that was added to a topic during a run is not handed over after its rollback": (
-        Setting(runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, uncommitted="leave"),
+        Setting(
+            runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, on_uncommitted="leave"
+        ),
         [
             Command("hand-over", of="one", starts=True, events=(At("after receipt", 2, Grow("u")),)),
             Command("rollback", of="one"),

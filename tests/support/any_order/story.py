@@ -259,7 +259,7 @@ class Story:
         return (
             *("apply", run.file(step.of), "--to-group", *run.targets, *options),
             *("--on-existing", self.setting.on_existing),
-            *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
+            *("--on-uncommitted", self.setting.on_uncommitted.replace("latest", "refuse")),
         )
 
     def status(self, step: Command, run: Run) -> Mapping[str, str]:
