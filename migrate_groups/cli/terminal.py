@@ -127,9 +127,15 @@ class Terminal(Reporter):
             raise Refused(f"{command.failure}; nothing was written")
 
     def restart_if_not_written(self) -> None:
-        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun."""
+        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun.
+
+        While the latter still runs, it would stop again what the former starts.
+        """
         command = self.commands.restart
         if command is None or not self._may_restart:
+            return
+        if self.commands.stop is not None and self.commands.stop.is_running:
+            talk(f"{self.commands.stop.option} still runs: START THE OLD APPLICATIONS by hand, once it has ended")
             return
         talk(f"nothing was written; starting the old applications again: {command.program}")
         command.start()

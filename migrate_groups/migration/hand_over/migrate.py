@@ -27,7 +27,7 @@ from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.journal import locked
+from migrate_groups.migration.journal import claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -110,6 +110,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _shown(clusters, wanted, file, clock, events)
         if shown is None:
+            claim_started(writer, file, clock.now())
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
         journal = until_written.enter_context(locked(writer, shown.journal, file))

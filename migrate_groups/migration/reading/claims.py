@@ -56,7 +56,7 @@ def read_claims(reader: GroupReader, groups: Collection[str], not_known: Mapping
                 "application uses this group, delete it"
             )
             continue
-        claims[group] = {place: of_place for place, of_place in decoded.items() if of_place is not None}
+        claims[group] = {place: of_place for place, of_place in decoded.items() if of_place}
         offsets[group] = {place: committed.offset for place, committed in there.items()}
     return ReadClaims(claims, offsets, unknown)
 

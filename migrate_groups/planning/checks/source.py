@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Collection, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Judgement, Verdict
-from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.facts import Facts, HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, named, some
@@ -51,6 +51,30 @@ def stopped(facts: HandOverFacts) -> Judgement:
     if not topics:
         return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
     return Verdict.PASS, "no member is on the moved topics"
+
+
+def lost_after_consuming(facts: Facts, read: Collection[Order]) -> str:
+    """Return which offsets source groups have lost after they were seen to consume what they had handed over.
+
+    Such a group may have committed a higher offset than the receipt has, which is lost too. Empty if there is none.
+    read: the partitions of source groups whose committed offsets were read.
+    """
+    hand_over = facts.receipt.last_hand_over
+    if hand_over is None or not hand_over.moved:
+        return ""
+    gone = {
+        f"{source.group} {source.partition}"
+        for partition in facts.receipt.to_restore.values()
+        if partition.change.source_committed is not None
+        for source in partition.handed_over_by
+        if source.order in read and facts.survey.now(source.order) is None
+    }
+    if not gone:
+        return ""
+    return (
+        f"{some(gone, 3)}: the committed offset expired or was deleted, and the hand-over said: {hand_over.moved[0]}; "
+        "set the right one with rewind and apply"
+    )
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:

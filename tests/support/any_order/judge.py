@@ -106,12 +106,14 @@ def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
 
 
 def note_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> None:
-    """Note the topics that a hand-over without exit 0 has written to a target group. This group may hand them on.
+    """Note the topics that a hand-over without exit 0 has given to a target group. This group may hand them on.
 
-    Its operator starts neither group: the hand-over is to be completed or undone first.
+    Its operator starts neither group: the hand-over is to be completed or undone first. It has been given them without
+    a write if the guard sees something amiss after the operator was told that every offset was in place already.
     """
     for topic, target in run.to.items():
-        written = any(group == target and partition.topic == topic for group, partition in verb.wrote)
+        was_told = ended.code == 4 and "START THE" in ended.err
+        written = was_told or any(group == target and partition.topic == topic for group, partition in verb.wrote)
         if ended.code and written and world.owner[topic] == run.source:
             world.half_done[topic] = target
 
