@@ -224,7 +224,7 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             runs={"one": Run(to={"t": "a"}), "two": Run(source="a", to={"t": "old", "u": "old"})},
             existing={("a", T): 20},
             on_existing="overwrite",
-            uncommitted="latest",
+            on_uncommitted="latest",
             guard=0,
         ),
         [
