@@ -14,6 +14,7 @@ import typer
 from migrate_groups.cli.console import load_table, show_as, talk
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.options import REVIEW
+from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from migrate_groups.planning.plan import Plan
     from migrate_groups.snapshots.row import Row
 
-SAME_COMMAND = "the same command without --dry-run"
 PlanFormat = Literal["table", "markdown", "json", "csv"]
 FormatOption = Annotated[
     PlanFormat,
@@ -166,10 +166,11 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
     check_writable(path, replace=force)
 
 
-def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
+def conclude_dry_run(plan: Plan, next_step: str = "", *, detailed: bool = False) -> None:
     """Print on stderr that the dry run passed, which checks are pending or not known, and the next step.
 
-    Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
+    next_step: by default the same command without the options of a dry run. Raises `Refused` if a check refuses the
+    plan. detailed: exit with code 10 if there are offsets to write.
     """
     from migrate_groups.migration.make_plan import refuse_forbidden
 
@@ -177,7 +178,7 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
     found = {word: [each.name for each in plan.checks if each.verdict == word] for word in ("pending", "not known")}
     left = (f", {counted(len(names), 'check')} {word}: {', '.join(names)}" for word, names in found.items() if names)
     talk("dry run passed" + "".join(left))
-    talk(f"next: {next_step}")
+    talk(f"next: {next_step or without_dry_run()}")
     if detailed and plan.to_write():
         talk(f"exit {EXIT_CHANGES}: there are offsets to write")
         raise typer.Exit(EXIT_CHANGES)
@@ -196,12 +197,18 @@ def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None
 
 
 def show_plan(
-    plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None = None, *, notes: Iterable[str] = ()
+    plan: Plan,
+    rows: Rows,
+    output_format: PlanFormat,
+    plan_out: Path | None = None,
+    *,
+    notes: Iterable[str] = (),
+    command: str = "",
 ) -> None:
     """Print the plan on stdout.
 
     plan_out: the file to which the plan was saved; Markdown output names this file. notes: sentences above
-    the partitions.
+    the partitions. command: what to type next; only Markdown shows it.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json
@@ -210,7 +217,7 @@ def show_plan(
     else:
         from migrate_groups.show import plan_result as views
 
-        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None))
+        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None, command))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

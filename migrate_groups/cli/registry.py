@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import environment, json_output, usage_errors
+from migrate_groups.cli import environment, json_output, typed_command, usage_errors
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.options import APPLICATIONS, REVIEW, SAFETY
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
@@ -175,6 +175,8 @@ class _Command(TyperCommand):
         environment.from_variables.set(
             frozenset(name for name, source in sources.items() if source and source.name == "ENVIRONMENT")
         )
+        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+        typed_command.typed.set(_typed(str(self.name), [each for each in self.params if each.name in given], ctx))
         if ctx.args and not ctx.resilient_parsing:
             raise usage_errors.unexpected(str(self.name), ctx.args)
         return ctx.args
@@ -200,6 +202,21 @@ class _Command(TyperCommand):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def _typed(name: str, given: Iterable[Any], ctx: typer.Context) -> typed_command.Typed:
+    """Return the command as it was typed. given: its arguments and options that were on the command line."""
+    arguments: list[str] = []
+    options: dict[str, list[str]] = {}
+    for each in given:
+        value = ctx.params[each.name]
+        values = [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        if each.param_type_name == "argument":
+            arguments += values
+        else:
+            option = next(one for one in each.opts if one.startswith("--"))
+            options[each.name] = [option] if each.is_flag else [word for one in values for word in (option, one)]
+    return typed_command.Typed(name, arguments, options)
 
 
 class _Groups(TyperGroup):

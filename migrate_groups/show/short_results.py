@@ -11,6 +11,7 @@ from migrate_groups.demo.ledger import Count
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.written_by import WrittenBy
 from migrate_groups.show.documents import Document, Part, of_row, row_of
+from migrate_groups.show.outage import outage_in_words
 from migrate_groups.show.result import COUNT, NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
@@ -138,12 +139,14 @@ class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo
     """How many records were produced, processed, skipped and processed twice in the migrations of a demo.
 
     output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
-    counts after a migration without this tool; null if the demo has none.
+    counts after a migration without this tool; null if the demo has none. outage: the measured outage of the hand-over,
+    as a sentence; empty if the demo shows none.
     """
 
     output: Path
     migrate_groups: Count
     naive: Count | None
+    outage: str
 
 
 def verified(document: VerifyDocument, settle: str) -> Result:
@@ -235,7 +238,14 @@ def demo(output: Path, ending: Ending) -> Result:
     rows = [(way, count) for way, count in ways if count is not None]
     ours = ending.ours
     total = f"produced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}"
+    outage = outage_in_words(ending.hand_over) if ending.hand_over else ""
     return Result(
-        document=DemoDocument(output=output, migrate_groups=ours, naive=ending.naive),
-        parts=[Line(""), Table(columns=_COUNTED, rows=rows), Line(""), Line(total)],
+        document=DemoDocument(output=output, migrate_groups=ours, naive=ending.naive, outage=outage),
+        parts=[
+            Line(""),
+            Table(columns=_COUNTED, rows=rows),
+            Line(""),
+            *([Line(outage)] if outage else []),
+            Line(total),
+        ],
     )

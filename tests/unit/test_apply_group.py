@@ -126,7 +126,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
     done = cli(*DRY)
     assert "pending  stopped" in done.stdout
     assert "rewind --group old --to-current -o copy.csv" in done.stdout
-    assert done.stderr.endswith("verify old --wait 5m, and the same command without --dry-run\n")
+    assert done.stderr.endswith("verify old --wait 5m, and migrate-groups apply --from-group old --to-group new\n")
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):

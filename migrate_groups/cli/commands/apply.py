@@ -17,9 +17,11 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.terminal import Terminal
+from migrate_groups.cli.typed_command import CONNECTION, without_dry_run
 from migrate_groups.cli.write_options import AppliedOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
+from migrate_groups.planning.options import FREE
 from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from migrate_groups.planning.execution import Execution
     from migrate_groups.planning.plan import Plan
 
+_WITH_A_PLAN = CONNECTION | FREE | {"receipt", "reference"}
+"""The parameters that may stand beside a saved plan, and that are worth typing again."""
 _STREAMS = {Path("/dev/fd"), Path("/dev/stdin"), Path("/proc")}
 """Files and folders beside which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
 
@@ -124,7 +128,9 @@ def apply(
             if plan is None:
                 terminal.show_receipt(record.receipt)
                 return
-        terminal.dry_run(plan, wanted.rows.rows)
+        # The reader of a comment has the plan in a folder of their own.
+        there = _after_dry_run(plan, plan_out and Path(plan_out.name), file)
+        terminal.dry_run(plan, wanted.rows.rows, "" if plan.verdict == "pending" else there)
         plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
     if path is None:
@@ -151,9 +157,9 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
     if plan.verdict == "pending" and sources:
         return (
             f"stop the old applications, then migrate-groups {shell_command('verify', sources, '--wait 5m')}, and "
-            f"{'apply a new snapshot' if file else plans.SAME_COMMAND}"
+            f"{'apply a new snapshot' if file else without_dry_run()}"
         )
-    return f"migrate-groups {shell_command('apply', [str(plan_out)])}" if plan_out else plans.SAME_COMMAND
+    return without_dry_run(only=_WITH_A_PLAN, to=[str(plan_out)]) if plan_out else without_dry_run()
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:

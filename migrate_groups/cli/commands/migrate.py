@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -21,6 +20,7 @@ from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.move_groups import MoveGroups
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
+from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -208,18 +208,18 @@ def migrate(
     with mirror as opened:
         assert opened is not None  # noqa: S101  a target cluster is named
         found = (whole.plan if dry_run else whole.move)(opened, written_to)
-    move_groups.conclude(found, output_format, detailed=detailed_exitcode)
+    move_groups.conclude(found, output_format, plan_out, detailed=detailed_exitcode)
 
 
 def _dry_run(
     one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection, *, detailed: bool
 ) -> None:
+    saved = one.terminal.plan_out
     with mirror as opened, written_to.open_reader() as reader:
-        plan = one.dry_run(reader, opened)
+        # The reader of a comment has the plan in a folder of their own.
+        plan = one.dry_run(reader, opened, _after_dry_run(saved and Path(saved.name)))
     if plan is not None:
-        saved = one.terminal.plan_out
-        approved_by = f"with --approved {shlex.quote(str(saved))}, and " if saved else ""
-        plans.conclude_dry_run(plan, f"the same command {approved_by}without --dry-run", detailed=detailed)
+        plans.conclude_dry_run(plan, _after_dry_run(saved), detailed=detailed)
 
 
 def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
@@ -227,6 +227,10 @@ def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written
     with mirror as opened, written_to.open_writer() as clients:
         outcome = one.write(clients, opened)
     one.conclude(outcome)
+
+
+def _after_dry_run(saved: Path | None) -> str:
+    return without_dry_run(*(("--approved", str(saved)) if saved else ()))
 
 
 def _approved(path: Path | None) -> tuple[str, Plan] | None:

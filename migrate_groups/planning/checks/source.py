@@ -17,9 +17,9 @@ from migrate_groups.text import counted, named, some
 
 NO_SOURCE_GROUP = "no source group to compare with"
 """The reason of a check that does not apply because the offsets have no source group."""
-# Until the session timeout, no request distinguishes a member that was killed from one that runs
-# (docs/kafka-behaviour.md#members-and-states).
-_LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
+LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
+"""What users must know about members, because until the session timeout no request distinguishes a member that was
+killed from one that runs (docs/kafka-behaviour.md#members-and-states)."""
 
 
 def stopped(facts: HandOverFacts) -> Judgement:
@@ -37,8 +37,7 @@ def stopped(facts: HandOverFacts) -> Judgement:
     if missing and facts.options.on_removed == "refuse":
         return Verdict.REFUSE, (
             f"{named('source group', missing)} not found: check the name, or pass --on-removed restore to write the "
-            f"last "
-            "known offsets"
+            "last known offsets"
         )
     reasons = [
         f"{group} {reason}"
@@ -94,7 +93,7 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
         if not holders:
             return []
     if holders:
-        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {_LINGERS})"
+        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {LINGERS})"
     return [lead]
 
 
