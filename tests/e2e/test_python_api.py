@@ -105,7 +105,7 @@ def test_some_topics_of_a_live_group_move_to_a_target_group(clients, world, old_
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(1000)
 def test_calls_on_the_log_return_what_the_commands_print(world, bootstrap_servers, old_group, here, tmp_path):
     """Audit, history and costs return what the commands print, for a group that handed over its topics.
 
