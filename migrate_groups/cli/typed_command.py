@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from migrate_groups.text import one_line
+
 _OF_A_DRY_RUN = frozenset({"dry_run", "plan_out", "output_format", "detailed_exitcode", "force", "verbose", "yes"})
 # Their arguments may be secrets, and messages reach logs.
 _COMMANDS = {name: f"--{name.replace('_', '-')}" for name in ("stop_command", "start_command", "restart_command")}
@@ -42,9 +44,17 @@ def without_dry_run(*more: str, name: str = "", only: Collection[str] | None = N
     arguments = [*to] or [*now.arguments]
     if any(each.startswith("-") and each != "-" for each in arguments):
         # Without the --, the command would take such an argument for an option.
-        line = shlex.join([*words, *more, "--", *arguments])
+        line = [*words, *more, "--", *arguments]
     else:
-        line = shlex.join([*arguments, *words, *more])
+        line = [*arguments, *words, *more]
     commands = [_COMMANDS[option] for option in kept if option in _COMMANDS]
     also = f", with {' and '.join(commands)} as now" if commands else ""
-    return f"migrate-groups {name or now.name} {line}".rstrip() + also
+    return " ".join(["migrate-groups", name or now.name, *map(_quoted, line)]) + also
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell, on one line: a name may have line breaks, which would begin another line of a log."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = one_line(word.replace("\\", "\\\\")).replace("'", "\\'")
+    return f"$'{escaped}'"

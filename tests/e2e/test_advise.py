@@ -54,7 +54,7 @@ def test_a_group_without_records_of_members_is_undetermined(here, world):
     world.commit_all(group, {})
     assert "no record of the members" in here.fails("advise", group, "--log", "log", "--report", "out", code=7)
     assert "needs --report DIR" in here.fails("advise", group, "--log", "log", code=2)
-    assert "--since with --log" in here.fails("advise", group, "--since", "7d", code=2)
+    assert "--report and --since go with --log" in here.fails("advise", group, "--since", "7d", code=2)
 
 
 def test_finished_tables_stay_if_a_page_can_not_be_written(here, world, tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, 
         world.produce(topic, partition, 10)
         world.commit(group, TopicPartition(topic, partition), 4)
     (tmp_path / "split.toml").write_text(
-        f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n[options]\nuncommitted = 'earliest'\n"
+        f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n[options]\non_uncommitted = 'earliest'\n"
     )
     said = cli("migrate", "split.toml", *NOW).stderr
     assert "next: migrate-groups reconcile split.toml.run\n" in said

@@ -37,6 +37,10 @@ def last(cli: Connected, *command: str, code: int = 0) -> str:
             ("migrate", "split.toml", "--dry-run", "--start-command", "true secret", "--bootstrap-server", "h:1"),
             "migrate-groups migrate split.toml --bootstrap-server h:1, with --start-command as now",
         ),
+        (
+            ("migrate", "split.toml", "--dry-run", "--run-dir", "it's\n::error::\\x"),
+            "migrate-groups migrate split.toml --run-dir $'it\\'s\\n::error::\\\\x'",
+        ),
         (("apply", "split.csv", "--dry-run", "--copy"), "migrate-groups apply split.csv --copy"),
         (
             ("apply", "split.csv", "--dry-run", "--plan-out", "plan.json", "--to-group", "x", "--bootstrap-server=h:1"),
