@@ -71,7 +71,7 @@ def test_offsets_are_read_after_the_description(cluster):
 
 @pytest.mark.parametrize("targets", [1, 5])
 def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
-    """From the end of settle until the new groups may start, a hand-over waits for responses seven times.
+    """From the end of settle until the new groups may start, a hand-over waits for responses six times.
 
     It is as often with one broker as with three, and with one target group as with five.
     """
@@ -108,4 +108,4 @@ def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
     assert done is not None
     assert done.execution.is_whole
     (rounds,) = seen
-    assert len(rounds) == 7, "\n".join(map(str, rounds))
+    assert len(rounds) == 6, "\n".join(map(str, rounds))
