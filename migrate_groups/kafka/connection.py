@@ -78,24 +78,39 @@ class KafkaConnection:
         self._opening = threading.Lock()
         self._used = threading.local()
 
-    def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
+    def run(
+        self,
+        request: Callable[[Client], Awaitable[T]],
+        *,
+        doing: str,
+        needs: str = "",
+        answered: Callable[[], int] = lambda: 0,
+    ) -> T:
         """Run the coroutine function ``request`` with a client, and return its result.
 
         After a retriable error ``request`` runs again, until the time-out, so it must be safe to repeat. doing: for
         error messages, such as "listing the groups". needs: the required permission, such as "Read on Group 'g'".
+        answered: returns how much of ``request`` is done; the time-out begins again when it is more.
         Raises `ClusterUnavailable`, `NotAuthorized` or `InvalidInput`.
         """
-        deadline = time.monotonic() + self._config.timeout
+        began, done = time.monotonic(), answered()
+
+        def is_over(state: tenacity.RetryCallState) -> bool:
+            nonlocal began, done
+            if answered() > done:
+                began, done = time.monotonic(), answered()
+            # An attempt without time left would hide the error of the attempt before it behind a time-out.
+            return time.monotonic() + state.upcoming_sleep - began >= self._config.timeout * _LAST_ATTEMPT
+
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
-            # An attempt without time left would hide the error of the attempt before it behind a time-out.
-            stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
+            stop=is_over,
             wait=_PAUSES,
             after=lambda _: self._close_used(),
             reraise=True,
         )
         try:
-            result: T = attempts(self._attempt, request, deadline)
+            result: T = attempts(lambda: self._attempt(request, began + self._config.timeout))
         except (kafka_errors.KafkaError, OSError) as error:
             raise explain(error, self._config, doing, needs) from error
         return result
@@ -132,7 +147,7 @@ class KafkaConnection:
         if not groups:
             return {}
         try:
-            self.run(request, doing=f"{doing} {counted(len(groups), 'group')}")
+            self.run(request, doing=f"{doing} {counted(len(groups), 'group')}", answered=lambda: len(into.found))
         except MigrateGroupsError as error:
             into.fail(groups, error)
         return {
@@ -191,7 +206,7 @@ class KafkaConnection:
                 self._client = open_client(self._config, max(0.001, deadline - time.monotonic()))
                 self._was_reached = True
             client = self._used.client = self._client
-        return client.run(request, deadline)
+        return client.run(request, deadline, self._config.timeout)
 
     def _close_used(self) -> None:
         """Close the client that this thread used last, unless another thread has opened a new one already."""
@@ -221,13 +236,21 @@ def explain(error: BaseException, config: ClientConfig, doing: str, needs: str =
         return NotAuthorized(f"not authorized: {config.principal} lacks {lacking} ({reason}): grant it")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
         return ClusterUnavailable(_no_common_version(_text(error), doing))
-    if isinstance(error, kafka_errors.BrokerResponseError):
+    if isinstance(error, kafka_errors.BrokerResponseError) and not _is_silence(error):
         about = "".join(f" ({_line(each)})" for each in error.args[:1])
         answer = f"a broker answered {in_kafkas_words(type(error))}{about} while {doing}"
         return ClusterUnavailable(f"{answer}: check the brokers and their logs, and try again")
     return ClusterUnavailable(
         f"{config.cluster} did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
     )
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Return whether this is kafka-python's own error for a request without a response.
+
+    It has the class of the error with which a broker answers that a write was not replicated in time.
+    """
+    return isinstance(error, kafka_errors.RequestTimedOutError) and "Request timed out after" in str(error)
 
 
 def _no_common_version(reason: str, doing: str) -> str:
