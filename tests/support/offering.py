@@ -16,7 +16,8 @@ _UNSUPPORTED_VERSION = 35
 class Offering(Proxies):
     """Proxies that change the brokers' ApiVersions responses. By default, they offer what the brokers offer.
 
-    without: the keys of APIs that are not offered. versions: by key, the lowest and the highest version offered.
+    without: the keys of APIs that are not offered. versions: by key, the lowest and the highest version offered. After
+    `slow`, each response is kept for so many seconds.
     """
 
     def __init__(self, targets: Collection[str]) -> None:
@@ -43,6 +44,7 @@ class Offering(Proxies):
                     key, version, correlation_id = struct.unpack(">hhi", frame[:8])
                     if key == API_VERSIONS:
                         asked[correlation_id] = version
+                await asyncio.sleep(self._delay * are_responses)
                 writer.write(struct.pack(">i", len(frame)) + frame)
                 await writer.drain()
         writer.close()
