@@ -79,6 +79,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "snapshot": Command("snapshot.snapshot", _READS),
         "history": Command("history.history", (0, 2, 3, 5, 7)),
         "advise": Command("advise.advise", (0, 2, 3, 5, 7)),
+        "doctor": Command("doctor.doctor", (*_WRITES, 6)),
     },
     "Prepare": {
         "filter": Command("filter.filter_rows", (0, 2)),

@@ -23,9 +23,15 @@ T = TypeVar("T")
 Membership = tuple[int, str]
 """The generation of a group and the id of a member, with which this member commits."""
 _NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
-# The highest version of OffsetCommit to send, because kafka-python encodes the later, flexible versions (KIP-482) more
-# slowly, and they add nothing that is needed here (docs/kafka-behaviour.md#kafka-python).
-_LAST_PLAIN_VERSION = 7
+# kafka-python encodes the later, flexible versions (KIP-482) more slowly, and they add nothing that is needed here
+# (docs/kafka-behaviour.md#kafka-python).
+LAST_PLAIN_VERSION = 7
+"""The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
+# From version 6 on a missing group is answered with an error, without the authorized operations.
+DESCRIBE_VERSION = 5
+"""The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
+FETCH_OFFSETS_VERSION = 8
+"""The highest version of OffsetFetch to send."""
 
 
 class _NoCommit(NamedTuple):
@@ -56,8 +62,7 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        # From version 6 on a missing group is answered with an error, without the authorized operations.
-        most = client.at_most(DescribeGroupsRequest, 5)
+        most = client.at_most(DescribeGroupsRequest, DESCRIBE_VERSION)
         request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
         for answer in (await client.send(request, node)).groups:
             _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
@@ -103,7 +108,8 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
             return
         wire = OffsetFetchRequest.OffsetFetchRequestGroup
         asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
-        request = OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=8)
+        most = FETCH_OFFSETS_VERSION
+        request = OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=most)
         for answer in (await client.send(request, node)).groups:
             _note_offsets(into, answer.group_id, answer)
 
@@ -136,7 +142,7 @@ def commit_offsets(
             group_instance_id=None,
             retention_time_ms=-1,
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
-            max_version=client.at_most(OffsetCommitRequest, _LAST_PLAIN_VERSION),
+            max_version=client.at_most(OffsetCommitRequest, LAST_PLAIN_VERSION),
         )
         response = await client.send(request, node)
         return {

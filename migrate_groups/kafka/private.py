@@ -153,15 +153,21 @@ class Client:
 
     def offers(self, request: Any) -> bool:
         """Return whether the brokers offer this request class in any version (ApiVersions)."""
-        return request.API_KEY in (self._manager.broker_version_data.api_versions or {})
+        return self.offered(request) is not None
+
+    def offered(self, request: Any) -> tuple[int, int] | None:
+        """Return the lowest and the highest version of this request class that the brokers offer; None: they do not."""
+        versions: tuple[int, int] | None
+        versions = (self._manager.broker_version_data.api_versions or {}).get(request.API_KEY)
+        return versions and (int(versions[0]), int(versions[1]))
 
     def at_most(self, request: Any, version: int) -> int:
         """Return the highest version of this request class to send: ``version``, or the lowest that the brokers offer.
 
         Brokers of other vendors may offer only later versions.
         """
-        lowest, _ = (self._manager.broker_version_data.api_versions or {}).get(request.API_KEY, (0, 0))
-        return max(version, int(lowest))
+        lowest, _ = self.offered(request) or (0, 0)
+        return max(version, lowest)
 
     async def coordinator(self, group: str) -> Any:
         """Return kafka-python's name of the group's coordinator. Raises kafka-python's error if there is none."""

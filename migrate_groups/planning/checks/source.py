@@ -17,6 +17,9 @@ from migrate_groups.text import counted, named, some
 
 NO_SOURCE_GROUP = "no source group to compare with"
 """The reason of a check that does not apply because the offsets have no source group."""
+PENDING_NOT_TOLD = (
+    "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447)"
+)
 # Until the session timeout, no request distinguishes a member that was killed from one that runs
 # (docs/kafka-behaviour.md#members-and-states).
 _LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
@@ -202,8 +205,8 @@ def pending_commits(facts: HandOverFacts) -> Judgement | None:
     if facts.survey.cluster_facts.offers.tells_pending:
         return None
     return Verdict.WARN, (
-        "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447): if "
-        "an application commits in transactions, let them end before the stop, and keep settle at 10 s or more"
+        f"{PENDING_NOT_TOLD}: if an application commits in transactions, let them end before the stop, and keep settle "
+        "at 10 s or more"
     )
 
 
