@@ -18,7 +18,7 @@ from kafka.record import MemoryRecordsBuilder
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, explain
-from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.private import Client, net_client
 from migrate_groups.model.permissions import Resource, ResourceType
 
 _POLL_SECONDS = 0.5
@@ -154,6 +154,7 @@ class ThrowawayTopic:
     def _consumer(self, group: str, first: str) -> KafkaConsumer:
         return KafkaConsumer(
             **self._config.kafka_python(),
+            kafka_client=net_client,
             group_id=group,
             auto_offset_reset=first,
             enable_auto_commit=False,
