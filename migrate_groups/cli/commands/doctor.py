@@ -31,7 +31,7 @@ def doctor(
     settle: options.Settle = "10s",
     yes: options.Yes = False,
     *,
-    output_format: options.Format = "table",
+    output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
     """Say what this tool can do on a cluster, and why not the rest.
