@@ -55,6 +55,6 @@ environment() {
     esac
     # Environment variables reach the build of the project, too. Newer versions of pip read the second one there.
     constraints="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }scripts/constraints.txt"
-    PIP_CONSTRAINT=$constraints PIP_BUILD_CONSTRAINT=$constraints .venv/bin/python -m pip install --no-compile -e ".[$extra]"
+    PIP_CONSTRAINT=$constraints PIP_BUILD_CONSTRAINT=$constraints .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[$extra]"
     echo "$wanted" >".venv/installed-$extra"
 }

@@ -99,7 +99,7 @@ class Scene:
         take("export", "split.csv", "-o", "offsets.csv")
         take("rewind", "--group", GROUP, "--topic", "invoices", "--by-duration", "5s", "-o", "replay.csv")
         self._restart(billing=GROUP, shop=GROUP)
-        take("advise", GROUP, "--log", "log", "-o", "costs")
+        take("advise", GROUP, "--log", "log", "--report", "costs")
 
     def compare(self, target: str) -> None:
         """Compare the group on both clusters, once the mirror has copied the committed offsets."""
@@ -130,7 +130,7 @@ class Scene:
         self._restart(**own)
         self._take("audit", RUN, "--log", "audit-log")
         self._take("history", GROUP, "--log", "log", "-o", "history")
-        self._take("advise", "--after", RUN, "--log", "log", "-o", "after")
+        self._take("advise", "--after", RUN, "--log", "log", "--report", "after")
         self._stage.stop("")
 
     def move(self, target: str) -> None:

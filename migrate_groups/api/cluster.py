@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from migrate_groups.api.offsets_topic import LogCluster
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.reading import Copies, ReadingCluster
 from migrate_groups.api.requests import apply_request, migrate_request
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split
@@ -41,6 +42,7 @@ def connect(
     timeout: float = 60.0,
     events: Events | None = None,
     clock: Clock | None = None,
+    reference: str = "",
 ) -> Cluster:
     """Return a cluster. It connects when its first method is called.
 
@@ -51,10 +53,12 @@ def connect(
         timeout: the time-out of a request in seconds, including its retries.
         events: callbacks that receive the progress and decide whether to write. If None, methods write without asking.
         clock: the clock to use. If None, the clock of this machine.
+        reference: why offsets are written, such as the number of a change ticket. Receipts keep it, with user and host.
 
     Raises:
-        UsageError: there is no bootstrap server, an address is not ``host:port``, or ``timeout`` is out of range.
-        InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
+        UsageError: ``reference`` is too long or not one line; there is no bootstrap server, an address is not
+        ``host:port``, or ``timeout`` is out of range. InvalidInput: a property can't be used, or the file can't be
+        read. No message quotes a secret.
     """
     given = load_properties(Path(command_config)) if command_config is not None else {}
     told = understand(given | dict(properties or {}), bootstrap_servers)
@@ -62,7 +66,7 @@ def connect(
     config = ClientConfig(
         bootstrap_servers=servers, timeout=checked_timeout("timeout", timeout), security=told.security
     )
-    return Cluster(config, events or Silent(), clock or SystemClock())
+    return Cluster(config, events or Silent(), clock or SystemClock(), written_by(reference))
 
 
 class Cluster(LogCluster):
@@ -125,7 +129,7 @@ class Cluster(LogCluster):
                 ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(what, to_groups, options)
-        with open_receipt(Path(receipt)) as file:
+        with open_receipt(Path(receipt), by=self._by) as file:
             execution = applying.apply(self._writing_clients(), wanted, file, self._clock, self._events)
             return _checked(result_of(execution, file) if execution else None)
 
@@ -205,7 +209,7 @@ class Cluster(LogCluster):
         """
         target, mirror = self._written_to(to, writes=True)
         wanted = migrate_request(split, run_dir, options, approved)
-        wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror)
+        wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror, by=self._by)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None, *, writes: bool) -> tuple[ReadingCluster, Mirror | None]:
@@ -219,84 +223,82 @@ class Cluster(LogCluster):
 
     # Undo
 
-    def status(self, receipt: Path, *, to: Cluster | None = None) -> RunStatus:
+    def status(self, run: Path, *, to: Cluster | None = None) -> RunStatus:
         """Return what a run has done, what the brokers say now, and what each command may do next. Writes nothing.
 
-        receipt: the file that records the writes, or the run directory of `migrate`. to: the cluster of the target
+        run: the file that records the writes, or the run directory of `migrate`. to: the cluster of the target
         groups, if they are on another cluster. Raises `InvalidInput` if the receipt can't be read, and `UsageError` if
         ``to`` is missing or not needed.
         """
-        with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
+        with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
             return run_status(self._reading_client(), file, self._clock, to._reading_client() if to else None)
 
-    def plan_rollback(self, receipt: Path) -> Plan:
+    def plan_rollback(self, run: Path) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.
 
-        receipt: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
+        run: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
         forbids the rollback; `InvalidInput` if the receipt can't be read.
         """
-        return self._plan_way_back(Verb.ROLLBACK, receipt)
+        return self._plan_way_back(Verb.ROLLBACK, run)
 
-    def rollback(self, receipt: Path) -> WriteResult | None:
+    def rollback(self, run: Path) -> WriteResult | None:
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
-        receipt: the file that records the write, or the run directory of `migrate`. Returns None if an earlier call has
+        run: the file that records the write, or the run directory of `migrate`. Returns None if an earlier call has
         done everything.
 
         Raises `Refused` if a target group has started or the receipt forbids the rollback. Nothing was written then.
         Raises `PartlyApplied` if an offset could not be confirmed, or if a target group consumes after the write.
         """
-        return self._go_back(Verb.ROLLBACK, receipt)
+        return self._go_back(Verb.ROLLBACK, run)
 
-    def plan_hand_back(self, receipt: Path) -> Plan:
+    def plan_hand_back(self, run: Path) -> Plan:
         """Return the plan of `hand_back`, which moves the source group to the target groups' offsets. Writes nothing.
 
-        receipt: the file that records the hand-over, or the run directory of `migrate`. Raises `Refused` if the receipt
+        run: the file that records the hand-over, or the run directory of `migrate`. Raises `Refused` if the receipt
         forbids the hand-back, for instance because the hand-over was rolled back.
         """
-        return self._plan_way_back(Verb.HAND_BACK, receipt)
+        return self._plan_way_back(Verb.HAND_BACK, run)
 
-    def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
+    def hand_back(self, run: Path, *, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group to the target groups' committed offsets, once all these groups have stopped.
 
-        receipt: the file that records the hand-over, or the run directory of `migrate`. wait: the most seconds to wait
+        run: the file that records the hand-over, or the run directory of `migrate`. wait: the most seconds to wait
         until the groups have stopped. Returns None if an earlier call has done everything.
 
         Raises `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop. Nothing was
         written then. Raises `PartlyApplied` if an offset could not be confirmed, or if a target group still consumes.
         """
-        return self._go_back(Verb.HAND_BACK, receipt, checked_seconds("wait", wait))
+        return self._go_back(Verb.HAND_BACK, run, checked_seconds("wait", wait))
 
-    def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
+    def plan_delete_offsets(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of `delete_offsets`, with the offsets that it would delete. Deletes nothing.
 
-        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        run: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
         groups, if they are on another cluster. It is only read. Raises `Refused` if the receipt forbids the deletion,
         and `UsageError` if ``to`` is missing or not needed.
         """
-        return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
+        return self._plan_way_back(Verb.DELETE_OFFSETS, run, to)
 
-    def delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> WriteResult | None:
+    def delete_offsets(self, run: Path, *, to: Cluster | None = None) -> WriteResult | None:
         """Delete the source group's committed offsets of the topics that target groups took over.
 
-        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        run: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
         groups, if they are on another cluster. It is only read. Returns None if an earlier call has done everything.
 
         Raises `Refused` if the receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing or not
         needed. Nothing was deleted then. Raises `PartlyApplied` if a deletion could not be confirmed, or if the source
         group still consumes these topics.
         """
-        return self._go_back(Verb.DELETE_OFFSETS, receipt, to=to)
+        return self._go_back(Verb.DELETE_OFFSETS, run, to=to)
 
-    def _plan_way_back(self, verb: Verb, receipt: Path, to: Cluster | None = None) -> Plan:
-        with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
+    def _plan_way_back(self, verb: Verb, run: Path, to: Cluster | None = None) -> Plan:
+        with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
             elsewhere = to._reading_client() if to else None
             return go_back.plan_way_back(self._reading_client(), verb, file, self._clock, elsewhere)
 
-    def _go_back(
-        self, verb: Verb, receipt: Path, wait: float = 0.0, *, to: Cluster | None = None
-    ) -> WriteResult | None:
-        with open_receipt(receipt_in(Path(receipt)), must_exist=True) as file:
+    def _go_back(self, verb: Verb, run: Path, wait: float = 0.0, *, to: Cluster | None = None) -> WriteResult | None:
+        with open_receipt(receipt_in(Path(run)), must_exist=True, by=self._by) as file:
             clients = self._writing_clients()._replace(elsewhere=to._reading_client() if to else None)
             execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)

@@ -32,7 +32,9 @@ from migrate_groups.migration.reading import take
 from migrate_groups.migration.reading.groups import describe, list_groups
 from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
-from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.renames import Rename
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.times import checked_moment
 
@@ -55,8 +57,8 @@ class Copies:
 class ReadingCluster:
     """The base class of `Cluster`: its connections, and the methods that write nothing."""
 
-    def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
-        self._config, self._events, self._clock = config, events, clock
+    def __init__(self, config: ClientConfig, events: Events, clock: Clock, by: WrittenBy = NOT_KNOWN) -> None:
+        self._config, self._events, self._clock, self._by = config, events, clock, by
         self._opened = ExitStack()
         # A cluster that the caller never closes is closed before the interpreter stops its threads. Otherwise a thread
         # of the second client would hold the lock of a closed pipe, and Python would abort.
@@ -77,7 +79,9 @@ class ReadingCluster:
         self._sides.clear()
         self._opened.close()
 
-    def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
+    def list(
+        self, *, topics: Sequence[str] = (), states: Sequence[str] = (), types: Sequence[str] = ()
+    ) -> Sequence[GroupStatus]:
         """Return the groups of all types, sorted by name, with members and lag.
 
         A group that the client's principal may not describe is left out. A group's ``remarks`` say what is not known
@@ -88,28 +92,32 @@ class ReadingCluster:
                 are not known. A group uses a topic if it has a committed offset, an assignment or a subscription for
                 it. Each group shows only the matching topics.
             states: group states such as ``Stable``, in any letter case. Only groups in these states are returned.
+            types: group types such as ``consumer``, in any letter case. Only groups of these types are returned.
 
         An empty argument selects all groups.
 
         Raises:
-            UsageError: a state is unknown, or an argument is not a list of texts.
+            UsageError: a state or type is unknown, or an argument is not a list of texts.
             InvalidInput: ``topics`` names a topic that does not exist and that no group uses.
         """
         patterns, wanted = topic_patterns("topics", topics), checked_texts("states", states)
-        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted)
+        kinds = checked_texts("types", types)
+        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted, types=kinds)
 
-    def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
+    def describe(self, *groups: str, topics: Sequence[str] = (), time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return the members, committed offsets, log start offsets and log end offsets of groups, by group name.
 
         While a transactional commit is pending for a partition, its committed offset is None, and the
         group's ``remarks`` say so.
 
-        time_lag: add the timestamp of each partition's oldest unread record.
+        topics: topic names or globs. Only matching topics are returned, with the members that read them. time_lag: add
+        the timestamp of each partition's oldest unread record.
 
-        Raises `GroupNotFound` if a group does not exist. Raises `Refused` if a member's metadata is not in the format
-        of Kafka's consumer protocol.
+        Raises `GroupNotFound` if a group does not exist, and `InvalidInput` if no group uses a topic. Raises `Refused`
+        if a member's metadata is not in the format of Kafka's consumer protocol.
         """
-        found = describe(self._reading_client(), groups, self._clock)
+        patterns = topic_patterns("topics", topics)
+        found = describe(self._reading_client(), groups, self._clock, topics=patterns)
         return {each.group: each for each in (with_time_lags(self._reading_client(), found)[0] if time_lag else found)}
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:
@@ -206,8 +214,9 @@ class ReadingCluster:
         `Cluster.migrate` and `Cluster.plan_migrate` take a split, with the write options of the spec.
 
         spec: the path of a spec file with ``groups``, which are names and globs. names: the new name on the target
-        cluster of each group that is renamed, by its old name. approved: the folder of reviewed plans. Globs also match
-        the groups of these plans, even if a group no longer exists.
+        cluster of each group that is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or ``{"*":
+        "eu-*"}``. approved: the folder of reviewed plans. Globs also match the groups of these plans, even if a "
+        "group no longer exists.
 
         Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
         ``names`` has an unknown group, or gives several groups one name.
@@ -238,7 +247,8 @@ class ReadingCluster:
 
     def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)
-        names = TopicNames(tuple(Rename(f"{here}={there}") for here, there in copies.rename_topics.items()))
+        renames = copies.rename_topics.items()
+        names = TopicNames(tuple(Rename(old=old, new=new, option="rename_topics") for old, new in renames))
         return Mirror(self._side(writes=writes), copies.cluster._side(writes=False), names, copies.max_records)
 
     def _reading_client(self) -> GroupReader:

@@ -50,6 +50,11 @@ class ApplicationCommand:
         """How the command failed, as a message. It is empty as long as the command has not failed."""
         return self._failed and f"{self.option}: {self.program} {self._failed}"
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the command was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, variables: Mapping[str, str] | None = None) -> None:
         """Start the command. If that fails, raise no error, but set `failure`.
 

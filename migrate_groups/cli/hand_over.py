@@ -32,12 +32,12 @@ class HandOver:
     terminal: Terminal
     clock: Clock
 
-    def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
+    def dry_run(self, reader: GroupReader, mirror: Mirror | None, command: str = "") -> Plan | None:
         """Show the plan of the hand-over, and return it.
 
-        If an earlier run has written the offsets and a target group has started, show the record of that run and return
-        None, or raise `PartlyApplied` if the source group still consumes. Raises `Refused`, `UsageError` or
-        `InvalidInput` if no plan is possible.
+        command: what to type next, for a comment. If an earlier run has written the offsets and a target group has
+        started, show the record of that run and return None, or raise `PartlyApplied` if the source group still
+        consumes. Raises `Refused`, `UsageError` or `InvalidInput` if no plan is possible.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
@@ -45,11 +45,11 @@ class HandOver:
         if prepared is None:
             self._show_receipt()
             return None
-        self.terminal.dry_run(prepared.plan, prepared.rows)
+        self.terminal.dry_run(prepared.plan, prepared.rows, command)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
-        for command in self.terminal.commands.given:
-            talk(f"not run in a dry run: {command.option} {command.program}")
+        for each in self.terminal.commands.given:
+            talk(f"not run in a dry run: {each.option} {each.program}")
         return prepared.plan
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:

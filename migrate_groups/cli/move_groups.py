@@ -12,6 +12,7 @@ import typer
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import show_as, talk
+from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.errors import (
     EXIT_CHANGES,
     ClusterUnavailable,
@@ -157,10 +158,11 @@ class MoveGroups:
         return self.hand_over(self.wanted.of_group(group), self.run.of_group(group), plan, reviewed)
 
 
-def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
+def conclude(found: MovesDocument, output_format: str, plans: Path | None, *, detailed: bool) -> None:
     """Show the outcomes of all groups. If groups failed, raise an error with the most serious exit code.
 
-    detailed: if no group failed and there are offsets to write, exit with code 10.
+    plans: the folder of the plans that a dry run saved. detailed: if no group failed and there are offsets to write,
+    exit with code 10.
     """
     talk("")
     show_as(output_format, found.result())
@@ -169,7 +171,7 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
         goes_on = "" if found.dry_run else "; the same command goes on with them"
         raise _ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
     if found.dry_run:
-        talk("next: the same command without --dry-run; with --approved and the folder of --plan-out, if you gave one")
+        talk(f"next: {without_dry_run(*(('--approved', str(plans)) if plans else ()))}")
     if detailed and any(each.offsets for each in found.groups):
         talk(f"exit {EXIT_CHANGES}: there are offsets to write")
         raise typer.Exit(EXIT_CHANGES)

@@ -10,6 +10,9 @@ import typer
 from migrate_groups.errors import UsageError
 from migrate_groups.text import is_unicode, some
 
+REVIEW, APPLICATIONS, SAFETY = "Review", "Applications", "Safety"
+"""Titles of options in the help of a command, by when one needs them."""
+
 Groups = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="Consumer groups.", show_default=False)]
 GroupOption = Annotated[
     list[str] | None, typer.Option("--group", metavar="GROUP", help="A consumer group; may be repeated.")
@@ -25,8 +28,8 @@ Output = Annotated[
 CsvOutput = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT", help="The .csv file to write, or - for stdout.")
 ]
-Receipt = Annotated[
-    Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run: the run directory of migrate, or the receipt of apply.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 TimeLag = Annotated[
@@ -53,25 +56,39 @@ TableFormat = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks, and write nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Write without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+Reference = Annotated[
+    str,
+    typer.Option(
+        "--reference",
+        metavar="TEXT",
+        rich_help_panel=REVIEW,
+        show_default=False,
+        help="Why, such as the number of a change ticket: recorded with user, host and version.",
+    ),
+]
 Settle = Annotated[
     str,
     typer.Option(
         "--settle",
         metavar="DURATION",
+        rich_help_panel=SAFETY,
         help="How long a group must neither commit nor change its members; 0s: look once.",
     ),
 ]
 
+WAIT = "10m"
+"""How long commands wait by default until groups have stopped."""
 
-def one_group(option: list[str]) -> str:
-    """Return the group given with ``--group``.
+
+def one_group(option: list[str], name: str = "--group") -> str:
+    """Return the group given with the option ``name``.
 
     Raises `UsageError` if no group or several groups are given, or if the name is empty or not UTF-8.
     """
     groups = all_groups(None, option)
     if len(groups) > 1:
-        raise UsageError(f"--group takes one group, not several: {some(groups)}")
+        raise UsageError(f"{name} takes one group, not several: {some(groups)}")
     return groups[0]
 
 

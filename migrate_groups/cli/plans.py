@@ -13,6 +13,8 @@ import typer
 
 from migrate_groups.cli.console import load_table, show_as, talk
 from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.options import REVIEW
+from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from migrate_groups.planning.plan import Plan
     from migrate_groups.snapshots.row import Row
 
-SAME_COMMAND = "the same command without --dry-run"
 PlanFormat = Literal["table", "markdown", "json", "csv"]
 FormatOption = Annotated[
     PlanFormat,
@@ -38,12 +39,24 @@ FormatOption = Annotated[
 ]
 PlanOut = Annotated[
     Path | None,
-    typer.Option("--plan-out", metavar="PLAN", help="Save the plan to this .json file, which apply takes as FILE."),
+    typer.Option(
+        "--plan-out",
+        metavar="PLAN",
+        rich_help_panel=REVIEW,
+        help="Save the plan to this .json file, which apply takes as FILE.",
+    ),
 ]
 DetailedExitcode = Annotated[
-    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit with 10 if there are offsets to write.")
+    bool,
+    typer.Option(
+        "--detailed-exitcode",
+        rich_help_panel=REVIEW,
+        help="With --dry-run: exit with 10 if there are offsets to write.",
+    ),
 ]
-ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists.")]
+ForcePlan = Annotated[
+    bool, typer.Option("--force", rich_help_panel=REVIEW, help="Replace a --plan-out file that exists.")
+]
 
 Rows = Callable[[], "Iterable[Row]"]
 """A function that returns the snapshot rows that a plan was made from. It is called only if the JSON is needed."""
@@ -83,10 +96,10 @@ def read_application(
         raise UsageError(
             f"{file} is a plan for another cluster, whose source group apply can't check: pass it to migrate --approved"
         )
-    if saved.plan.options.uncommitted == "latest":
+    if saved.plan.options.on_uncommitted == "latest":
         raise UsageError(
-            f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
-            "--approved, or make a plan with --uncommitted earliest or leave"
+            f"{file} was planned with --on-uncommitted latest, which only migrate can do: pass the plan to migrate "
+            "--approved, or make a plan with --on-uncommitted earliest or leave"
         )
     options = replace(saved.plan.options, **{name: value for name, value in given.items() if name in FREE})
     if shorter := shorter_settle(str(file), saved.plan.options, options):
@@ -109,7 +122,7 @@ def check_source_groups(wanted: ApplyRequest, file: Path, *, no_source_group: bo
     if any(row.source_group is None and row.cluster_id is None for row in wanted.rows.rows()):
         raise UsageError(
             f"{file} does not say which group hands over its offsets, so nothing shows whether consumers have stopped: "
-            "pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+            "pass --no-source-group if no group hands them over; otherwise use apply --from-group OLD --to-group NEW"
         )
 
 
@@ -126,13 +139,13 @@ def application_of_group(
     from migrate_groups.snapshots.regroup import check_target_groups
 
     if not to_group:
-        raise UsageError("--group says which group hands over: name the new one with --to-group")
+        raise UsageError("--from-group says which group hands over: name the new one with --to-group")
     check_target_groups(to_group, fan_out=fan_out)
     if source in to_group:
-        raise UsageError(f"group {source} is --group and --to-group; name a new group")
+        raise UsageError(f"group {source} is --from-group and --to-group; name a new group")
     options = _write_options(given)
     if options.restore:
-        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --group")
+        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --from-group")
     return lambda reader, clock: read_request(reader, source, to_group, options, clock)
 
 
@@ -153,10 +166,11 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
     check_writable(path, replace=force)
 
 
-def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
+def conclude_dry_run(plan: Plan, next_step: str = "", *, detailed: bool = False) -> None:
     """Print on stderr that the dry run passed, which checks are pending or not known, and the next step.
 
-    Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
+    next_step: by default the same command without the options of a dry run. Raises `Refused` if a check refuses the
+    plan. detailed: exit with code 10 if there are offsets to write.
     """
     from migrate_groups.migration.make_plan import refuse_forbidden
 
@@ -164,7 +178,7 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
     found = {word: [each.name for each in plan.checks if each.verdict == word] for word in ("pending", "not known")}
     left = (f", {counted(len(names), 'check')} {word}: {', '.join(names)}" for word, names in found.items() if names)
     talk("dry run passed" + "".join(left))
-    talk(f"next: {next_step}")
+    talk(f"next: {next_step or without_dry_run()}")
     if detailed and plan.to_write():
         talk(f"exit {EXIT_CHANGES}: there are offsets to write")
         raise typer.Exit(EXIT_CHANGES)
@@ -183,12 +197,18 @@ def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None
 
 
 def show_plan(
-    plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None = None, *, notes: Iterable[str] = ()
+    plan: Plan,
+    rows: Rows,
+    output_format: PlanFormat,
+    plan_out: Path | None = None,
+    *,
+    notes: Iterable[str] = (),
+    command: str = "",
 ) -> None:
     """Print the plan on stdout.
 
     plan_out: the file to which the plan was saved; Markdown output names this file. notes: sentences above
-    the partitions.
+    the partitions. command: what to type next; only Markdown shows it.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json
@@ -197,15 +217,15 @@ def show_plan(
     else:
         from migrate_groups.show import plan_result as views
 
-        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None))
+        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None, command))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:
     from migrate_groups.planning.options import WriteOptions
 
     # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
-    if given.get("uncommitted") == "latest":
-        raise UsageError("--uncommitted latest is for migrate only: pass earliest, leave or refuse")
+    if given.get("on_uncommitted") == "latest":
+        raise UsageError("--on-uncommitted latest is for migrate only: pass earliest, leave or refuse")
     return WriteOptions(**given)
 
 

@@ -15,8 +15,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import environment, json_output, usage_errors
+from migrate_groups.cli import environment, json_output, typed_command, usage_errors
 from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.options import APPLICATIONS, REVIEW, SAFETY
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import AppliedOptions, GivenOptions
 
@@ -49,6 +50,8 @@ _BUNDLES: Mapping[Any, str] = {
     Copies: "Another cluster",
 }
 """The classes whose fields are options of several commands, each with the title of these options in the help."""
+_TITLES = ("Arguments", "Options", REVIEW, APPLICATIONS, "Write", SAFETY, "Another cluster", "Cluster")
+"""The titles of arguments and options in the help of a command, in their order."""
 _READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
 
 
@@ -173,23 +176,26 @@ class _Command(TyperCommand):
         environment.from_variables.set(
             frozenset(name for name, source in sources.items() if source and source.name == "ENVIRONMENT")
         )
+        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+        typed_command.typed.set(_typed(str(self.name), [each for each in self.params if each.name in given], ctx))
         if ctx.args and not ctx.resilient_parsing:
             raise usage_errors.unexpected(str(self.name), ctx.args)
         return ctx.args
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the arguments, options and exit codes into the help of the command."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES}
         titles = {field: title for bundle, title in _BUNDLES.items() for field in bundle._fields}
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx)
             if record is not None:
                 argument = each.param_type_name == "argument"
-                title = "Arguments" if argument else titles.get(str(each.name), "Options")
+                panel = getattr(each, "rich_help_panel", None) or titles.get(str(each.name), "Options")
+                title = "Arguments" if argument else panel
                 name, text = record
                 # Typer puts a default that is given as a text (show_default) in parentheses.
                 text = re.sub(r"default: \((.*)\)\]", r"default: \1]", text)
-                sections.setdefault(title, []).append((name, text))
+                sections[title].append((name, text))
         name = str(self.name)
         meanings = {code: _OF_COMMAND.get((name, code), _EXIT_CODES[code]) for code in COMMANDS[name].exit_codes}
         sections["Exit codes"] = [(str(code), meaning) for code, meaning in meanings.items()]
@@ -197,6 +203,21 @@ class _Command(TyperCommand):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def _typed(name: str, given: Iterable[Any], ctx: typer.Context) -> typed_command.Typed:
+    """Return the command as it was typed. given: its arguments and options that were on the command line."""
+    arguments: list[str] = []
+    options: dict[str, list[str]] = {}
+    for each in given:
+        value = ctx.params[each.name]
+        values = [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        if each.param_type_name == "argument":
+            arguments += values
+        else:
+            option = next(one for one in each.opts if one.startswith("--"))
+            options[each.name] = [option] if each.is_flag else [word for one in values for word in (option, one)]
+    return typed_command.Typed(name, arguments, options)
 
 
 class _Groups(TyperGroup):

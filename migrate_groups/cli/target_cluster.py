@@ -84,7 +84,7 @@ class Copies(NamedTuple):
         list[str] | None,
         typer.Option(
             "--rename-topic",
-            metavar="SOURCE=TARGET",
+            metavar="OLD=NEW",
             help="The name of a topic on the target, such as orders=eu.orders or '*=eu.*'; may be repeated. Without "
             "it: the same name, or the name after a prefix and a dot.",
         ),
@@ -134,8 +134,9 @@ class Copies(NamedTuple):
         connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
         from migrate_groups.migration.across.mirror import Mirror
-        from migrate_groups.mirrors.names import Rename, TopicNames
+        from migrate_groups.mirrors.names import TopicNames
+        from migrate_groups.model.renames import Rename
 
-        names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
+        names = TopicNames(tuple(Rename.parse(each, "--rename-topic") for each in self.rename_topic or []))
         with source.open_side(writes=writes) as here, target.connection(source).open_side() as there:
             yield Mirror(here, there, names, self.max_records)

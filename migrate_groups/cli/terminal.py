@@ -15,6 +15,7 @@ from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
 from migrate_groups.cli.progress import Reporter
 from migrate_groups.errors import Refused, UsageError
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Terminal(Reporter):
     - commands: stop and start the applications; by default the user does it.
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
+    - by: who writes, and why.
     - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
 
@@ -53,9 +55,11 @@ class Terminal(Reporter):
     commands: ApplicationCommands = BY_HAND
     write: str = "Write"
     old_may_start: bool = False
+    by: WrittenBy = NOT_KNOWN
     is_part: bool = False
     _stop: PlannedStop | None = field(default=None, init=False)
     _may_restart: bool = field(default=False, init=False)
+    _lingers_said: bool = field(default=False, init=False)
     _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
 
     def check_can_be_asked(self) -> None:
@@ -80,17 +84,17 @@ class Terminal(Reporter):
         else:
             show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
 
-    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]], command: str = "") -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        If ``is_part`` is set and the output format is ``json``, the plan is shown as a table on stderr, because stdout
-        gets one JSON document for all plans.
+        command: what to type next, for a comment. If ``is_part`` is set and the output format is ``json``, the plan is
+        shown as a table on stderr, because stdout gets one JSON document for all plans.
         """
         if self.is_part:
             self.planned(plan, rows)
             return
         save_plan(plan, rows, self.plan_out, force=self.force)
-        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
+        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan), command=command)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
@@ -124,9 +128,15 @@ class Terminal(Reporter):
             raise Refused(f"{command.failure}; nothing was written")
 
     def restart_if_not_written(self) -> None:
-        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun."""
+        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun.
+
+        While the latter still runs, it would stop again what the former starts.
+        """
         command = self.commands.restart
         if command is None or not self._may_restart:
+            return
+        if self.commands.stop is not None and self.commands.stop.is_running:
+            talk(f"{self.commands.stop.option} still runs: START THE OLD APPLICATIONS by hand, once it has ended")
             return
         talk(f"nothing was written; starting the old applications again: {command.program}")
         command.start()
@@ -139,11 +149,17 @@ class Terminal(Reporter):
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups that must stop still run: at each change, and every 15 s."""
+        """Print on stderr why groups that must stop still run: at each change, and every 15 s.
+
+        What a killed member means is said once.
+        """
+        from migrate_groups.planning.checks.source import LINGERS
+
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
-            for group, why in running.items():
-                talk(*(f"{seconds:4.0f} s  {group} {reason}" for reason in why))
+            for line in (f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why):
+                talk(line.replace(f"; {LINGERS}", "") if self._lingers_said else line)
+                self._lingers_said |= LINGERS in line
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:

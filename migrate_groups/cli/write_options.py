@@ -6,7 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from migrate_groups.planning.options import OnExisting, OutOfRange, SecondClientMode, Uncommitted, Vanished
+from migrate_groups.cli.options import SAFETY
+from migrate_groups.planning.options import OnExisting, OnOutOfRange, OnRemoved, OnUncommitted, SecondClientMode
 from migrate_groups.snapshots.times import parse_duration
 
 _OnExisting = Annotated[
@@ -18,32 +19,32 @@ _OnExisting = Annotated[
     ),
 ]
 _IF_UNCOMMITTED = "If the old group has no committed offset for a partition: refuse; start at the log start offset"
-_Uncommitted = Annotated[
-    Uncommitted | None,
+_OnUncommitted = Annotated[
+    OnUncommitted | None,
     typer.Option(
         help=f"{_IF_UNCOMMITTED} (earliest); start at the log end offset from when a member last consumed the topic "
         "(latest); or hand over nothing (leave).",
         show_default="refuse",
     ),
 ]
-_UncommittedOfFile = Annotated[
-    Uncommitted | None,
+_OnUncommittedOfFile = Annotated[
+    OnUncommitted | None,
     typer.Option(
         metavar="<refuse|earliest|leave>",
         help=f"{_IF_UNCOMMITTED} (earliest); or hand over nothing (leave).",
         show_default="refuse",
     ),
 ]
-_OutOfRange = Annotated[
-    OutOfRange | None,
+_OnOutOfRange = Annotated[
+    OnOutOfRange | None,
     typer.Option(
         help="If a committed offset is below the log start offset: refuse, or start at the log start offset "
         "(earliest).",
         show_default="refuse",
     ),
 ]
-_Vanished = Annotated[
-    Vanished | None,
+_OnRemoved = Annotated[
+    OnRemoved | None,
     typer.Option(
         help="If a committed offset expired or was deleted after the snapshot: refuse, or hand over the offset of "
         "the snapshot (restore).",
@@ -64,6 +65,7 @@ _Copy = Annotated[
 _SecondClient = Annotated[
     SecondClientMode | None,
     typer.Option(
+        rich_help_panel=SAFETY,
         help="Whether confluent-kafka must read the offsets back too (required), should (auto), or is not used (none).",
         show_default="auto",
     ),
@@ -72,13 +74,19 @@ _Settle = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
+        rich_help_panel=SAFETY,
         help="How long the old group must neither commit nor change its members before the write.",
         show_default="10s",
     ),
 ]
 _Guard = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
+    typer.Option(
+        metavar="DURATION",
+        rich_help_panel=SAFETY,
+        help="How long the old group is watched after the write.",
+        show_default="30s",
+    ),
 ]
 
 
@@ -89,9 +97,9 @@ class GivenOptions(NamedTuple):
     """
 
     on_existing: _OnExisting = None
-    uncommitted: _Uncommitted = None
-    out_of_range: _OutOfRange = None
-    vanished: _Vanished = None
+    on_uncommitted: _OnUncommitted = None
+    on_out_of_range: _OnOutOfRange = None
+    on_removed: _OnRemoved = None
     any_kind: _AnyKind = False
     copy: _Copy = False
     second_client: _SecondClient = None
@@ -109,6 +117,6 @@ class GivenOptions(NamedTuple):
 
 
 class AppliedOptions(GivenOptions):
-    """The options of a write as given to ``apply``: ``uncommitted`` can't be a log end offset."""
+    """The options of a write as given to ``apply``: ``on_uncommitted`` can't be a log end offset."""
 
-    uncommitted: _UncommittedOfFile
+    on_uncommitted: _OnUncommittedOfFile

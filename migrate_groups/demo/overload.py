@@ -53,7 +53,7 @@ class Overload(Scene):
 
     def _advise(self) -> None:
         self._tell.say("What does that cost? Spark reads it in the log of __consumer_offsets.")
-        self._run("advise", OLD_GROUP, "--log", self._file("offsets-log"), "-o", self._file("advice"))
+        self._run("advise", OLD_GROUP, "--log", self._file("offsets-log"), "--report", self._file("advice"))
         self._tell.say("The split that would separate the applications, and what is cheaper:")
         self._run("advise", "--spec-for", OLD_GROUP, "-o", self._file("split.toml"))
 
@@ -71,7 +71,7 @@ class Overload(Scene):
         self._flap(stage, groups, ledgers)
         self._tell.say("Before and after, and what was predicted:")
         log, out = self._file("offsets-log"), self._file("after")
-        self._run("advise", "--after", self._file("split.toml.run"), "--log", log, "-o", out)
+        self._run("advise", "--after", self._file("split.toml.run"), "--log", log, "--report", out)
         return ledgers
 
     def _start(self, stage: Stage, application: Application, group: str) -> Path:

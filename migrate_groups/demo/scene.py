@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import tenacity
@@ -16,9 +18,11 @@ from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, PARTITIONS
 from migrate_groups.demo.ledger import Count, read
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.reading.requests import describe_group
+from migrate_groups.planning.execution import Execution
 from migrate_groups.sandbox.broker import Sandbox
 
 _PURE = ("split", "export", "reconcile")
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +44,14 @@ class Ending:
     """How many records were produced, processed, skipped and processed twice in a demo.
 
     ours: the counts of the migration with this tool. naive: the counts of a second migration, without this tool; None
-    if the demo has none. naive_way: the name of the second migration in the output.
+    if the demo has none. naive_way: the name of the second migration in the output. hand_over: the record of the
+    hand-over, with the measured outage; None if the demo shows none.
     """
 
     ours: Count
     naive: Count | None
     naive_way: str = "the naive way"
+    hand_over: Execution | None = None
 
 
 class Scene:
@@ -132,7 +138,8 @@ class Scene:
     ) -> None:
         def check() -> bool:
             seen = look()
-            self._tell.progress(f"{what}: " + ", ".join(f"{name} {number:,}" for name, number in seen.items()))
+            known = ", ".join(f"{name} {number:,}" for name, number in seen.items() if number)
+            self._tell.progress(f"{what}: {known or 'none'}")
             return done(seen)
 
         try:
@@ -148,25 +155,33 @@ class Scene:
                     f"{what}: too few after {self.seconds} s; read {self._ledgers}/*.log"
                 ) from error
 
-    def _run(self, verb: str, *arguments: str, codes: Collection[int] = (0,)) -> None:
+    def _run(
+        self,
+        verb: str,
+        *arguments: str,
+        codes: Collection[int] = (0,),
+        meanwhile: Mapping[Path, Callable[[], None]] = MappingProxyType({}),
+    ) -> None:
         """Print a command line of ``migrate-groups`` and run it.
 
-        codes: the expected exit codes. Raises
+        codes: the expected exit codes. meanwhile: what to do, each once, when the command has made a file. Raises
         `MigrateGroupsError` for any other exit code.
         """
         where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]
-        self._tell.command(" ".join(["migrate-groups", *command]))
-        done = subprocess.run(
-            [sys.executable, "-m", "migrate_groups", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=self._tell.stdout,
-            check=False,
-        )
-        if done.returncode not in codes:
-            raise MigrateGroupsError(
-                f"migrate-groups {verb} failed with exit code {done.returncode}: see its output above"
-            )
+        self._tell.command(shlex.join(["migrate-groups", *command]))
+        to_do = dict(meanwhile)
+        with subprocess.Popen(
+            [sys.executable, "-m", "migrate_groups", *command], stdin=subprocess.DEVNULL, stdout=self._tell.stdout
+        ) as running:
+            code = None
+            while code is None:
+                for file in [each for each in to_do if each.exists()]:
+                    to_do.pop(file)()
+                with suppress(subprocess.TimeoutExpired):
+                    code = running.wait(_LOOK_SECONDS if to_do else None)
+        if code not in codes:
+            raise MigrateGroupsError(f"migrate-groups {verb} failed with exit code {code}: see its output above")
 
     def _file(self, name: str) -> str:
         return str(self._folder / name)

@@ -183,7 +183,7 @@ def _groups(document: dict[str, Any]) -> tuple[str, ...]:
 
 def _options(table: dict[str, Any]) -> WriteOptions:
     switches = ("any_kind", "copy")
-    known = {"uncommitted", "on_existing", "out_of_range", "vanished", "settle", "guard", *switches}
+    known = {"on_uncommitted", "on_existing", "on_out_of_range", "on_removed", "settle", "guard", *switches}
     _only(table, known, "[options]")
     if quoted := [key for key in switches if not isinstance(table.get(key, False), bool)]:
         raise InvalidInput(f"{quoted[0]} in [options] is not true or false: write it without quotes")

@@ -38,7 +38,7 @@ def with_added_partitions(
 def _added_elsewhere(reader: GroupReader, execution: Execution) -> list[str]:
     """Return the partitions of a source group's topics, on its own cluster, that the write does not know."""
     translation = execution.translation
-    if translation is None or execution.options.uncommitted == "leave":
+    if translation is None or execution.options.on_uncommitted == "leave":
         return []
     known = {each.source for each in translation.partitions}
     return [

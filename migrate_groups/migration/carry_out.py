@@ -112,7 +112,7 @@ def write_plan(
     """
     verb = journal.facts.verb
     journal = journal.for_plan(plan, file.receipt)
-    execution = file.receipt.begun(verb, plan, clock.now())
+    execution = file.receipt.begun(verb, plan, clock.now(), file.by)
 
     def record(latest: Execution) -> None:
         nonlocal execution

@@ -160,7 +160,7 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
     receipt = file.receipt
     if receipt.executions and not receipt.is_of_deletion:
         raise UsageError(
-            f"{file.path} is the receipt of a hand-over: pass it as RECEIPT, or name another receipt with --receipt"
+            f"{file.path} is the receipt of a hand-over: pass it as RUN, or name another receipt with --receipt"
         )
     others = {change.group for execution in receipt.executions for change in execution.changes} - {group}
     if others:

@@ -73,25 +73,20 @@ class Journal:
         Nothing may be written for these partitions.
         """
         run = self.facts.run
-        first: dict[Place, Claims] = {}
-        second: dict[Place, Claims] = {}
+        new: dict[Place, Claims] = {}
         for order, targets in self.facts.handed.items():
-            place = order[0], TopicPartition(*order[1:])
-            of_source = self._of(place)
+            source, partition = order[0], TopicPartition(*order[1:])
+            of_source = self._of((source, partition))
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
             if of_source and order in self.facts.begun | self.facts.done:
-                second[place] = of_source
+                new[source, partition] = of_source
             elif order not in self.facts.done:
-                second[place] = of_partition.handed_over(of_source, run, targets, now)
-            if self.facts.verb is not Verb.HAND_OVER:
-                continue
-            for target in targets:
-                there = target, place[1]
-                if self._of(there):
-                    first[there] = of_partition.arriving(self._of(there), run, order[0], now)
-        # If this run is killed in between, a target group's claim says that it is not known what the group got.
-        failed = self._commit(first)
-        return {**failed, **self._commit({place: each for place, each in second.items() if place[1] not in failed})}
+                new[source, partition] = of_partition.handed_over(of_source, run, targets, now)
+            # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
+            if (begun := _BEGUN.get(self.facts.verb)) and order not in self.facts.done:
+                for target in targets:
+                    new[target, partition] = begun(self._of((target, partition)), run, source, now)
+        return self._commit(new)
 
     def not_released(self, execution: Execution) -> Execution:
         """Return the record of a way back as it must be saved before `settled`: its claims are not released yet.
@@ -108,7 +103,7 @@ class Journal:
 
         A claim whose outcome is not known stays. If a claim can't be released, the outcome of a way back is unknown.
         """
-        failed = self._commit(self._after(receipt.with_execution(execution), now))
+        failed = self.record(receipt.with_execution(execution), now, is_over=execution.is_whole)
         if not failed:
             return execution
         if self.facts.verb in _RELEASES:
@@ -122,8 +117,12 @@ class Journal:
             "runs may be refused: run the same command again"
         )
 
-    def _after(self, receipt: Receipt, now: datetime) -> dict[Place, Claims]:
-        """Return the claims that change with the write. receipt: the record of the run with this write."""
+    def record(self, receipt: Receipt, now: datetime, *, is_over: bool) -> Mapping[TopicPartition, str]:
+        """Commit the claims that change with the write, and return the errors by partition.
+
+        receipt: the record of the run with this write. is_over: whether the user is told to start the groups that have
+        the partitions now.
+        """
         new: dict[Place, Claims] = {}
         run, states = self.facts.run, receipt.partition_states
         for order, targets in self.facts.handed.items():
@@ -132,12 +131,12 @@ class Journal:
             source, partition = order[0], TopicPartition(*order[1:])
             found = {each: states[each, *order[1:]].state for each in targets if (each, *order[1:]) in states}
             for target, state in found.items():
-                claims = self._of((target, partition))
-                if after := _AFTER.get((self.facts.verb, state)):
-                    new[target, partition] = after(claims, run, source, now)
+                after = _AFTER.get((self.facts.verb, state))
+                if after and (is_over or after is not _arrived):
+                    new[target, partition] = after(self._of((target, partition)), run, source, now)
             if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
                 new[source, partition] = of_partition.returned(self._of((source, partition)), run, targets, now)
-        return {place: claims for place, claims in new.items() if claims and claims != self._of(place)}
+        return self._commit({place: claims for place, claims in new.items() if claims != self._of(place)})
 
     def _of(self, place: Place) -> Claims:
         return self.facts.of(*place)
@@ -184,17 +183,41 @@ def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
     return of_partition.handed_over(before, run, [source], now)
 
 
+def _arrived(claims: Claims, run: str, source: str, now: datetime) -> Claims:
+    return of_partition.arrived(claims, source)
+
+
+def _not_arrived(claims: Claims, run: str, source: str, now: datetime) -> Claims:
+    return of_partition.not_arrived(claims, source)
+
+
+def _not_given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
+    return of_partition.not_given_back(claims, run, source)
+
+
+_Change = Callable[[Claims, str, str, datetime], Claims]
+"""Returns a target group's new claims, for its claims, the run, the source group and the time."""
+
 _RELEASES = (Verb.ROLLBACK, Verb.HAND_BACK)
-# What becomes of a target group's claims, by the verb and the state of the partition after it.
-_AFTER: Mapping[tuple[Verb, State], Callable[[Claims, str, str, datetime], Claims]] = {
-    (Verb.HAND_OVER, State.HANDED_OVER): lambda claims, run, source, now: of_partition.arrived(claims, source),
-    (Verb.HAND_OVER, State.NEW): lambda claims, run, source, now: of_partition.not_arrived(claims, source),
+_NOTHING_HANDED_OVER = {State.NEW, State.UNDONE, State.HANDED_BACK}
+# What becomes of a target group's claims right before the write, by the verb.
+_BEGUN: Mapping[Verb, _Change] = {
+    Verb.HAND_OVER: of_partition.arriving,
+    Verb.ROLLBACK: of_partition.giving_back,
+    Verb.HAND_BACK: of_partition.giving_back,
+}
+# What becomes of them after the write, by the verb and the state of the partition. In a state that is not here, it is
+# not known what was written.
+_AFTER: Mapping[tuple[Verb, State], _Change] = {
+    (Verb.HAND_OVER, State.HANDED_OVER): _arrived,
+    **{(Verb.HAND_OVER, state): _not_arrived for state in _NOTHING_HANDED_OVER},
     (Verb.ROLLBACK, State.UNDONE): _given_back,
     (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
+    **{(verb, State.HANDED_OVER): _not_given_back for verb in _RELEASES},
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
 _OWNED_AGAIN = {
-    Verb.HAND_OVER: {State.NEW},
+    Verb.HAND_OVER: _NOTHING_HANDED_OVER,
     Verb.ROLLBACK: {State.UNDONE},
     Verb.HAND_BACK: {State.HANDED_BACK},
     Verb.DELETE_OFFSETS: frozenset[State](),
@@ -225,13 +248,41 @@ def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
     verb: a way back, which the receipt allows or records as done. reader: of the source group's cluster. Raises
     `ClusterUnavailable`.
     """
+    if (journal := _of_hand_over(reader, receipt, verb)) is not None:
+        _refuse_claimed(journal)
+
+
+def claim_started(writer: GroupWriter, file: ReceiptFile, now: datetime) -> None:
+    """Claim for the target groups what they got, after `say_over` has told the user that they have started.
+
+    Their claims say that the outcome is not known if the run was killed before, or had ended with exit code 4; other
+    runs are then refused. writer: of the source group's cluster. Raises `Refused` and `ClusterUnavailable`.
+    """
+    receipt = file.receipt
+    journal = _of_hand_over(writer, receipt, Verb.HAND_OVER)
+    if journal is None or not any(
+        claims[0].run == receipt.run and claims[0].state is ClaimState.ARRIVING
+        for of_group in journal.facts.claims.values()
+        for claims in of_group.values()
+    ):
+        return
+    facts = replace(journal.facts, resumed=frozenset(journal.handed))
+    with locked(writer, replace(journal, facts=facts), file) as held:
+        held.record(receipt, now, is_over=True)
+
+
+def _of_hand_over(reader: GroupReader, receipt: Receipt, verb: Verb) -> Journal | None:
+    """Return what runs have claimed of the hand-over in a receipt; None if it has claimed nothing.
+
+    verb: what is to be done with the hand-over.
+    """
     hand_over = receipt.last_hand_over
     if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
-        return
+        return None
     facts = JournalFacts(run=receipt.run, verb=verb)
     journal = _with(Journal(facts=facts), undone_by(facts, receipt))
     not_known = journals_not_granted(reader, journal.facts.groups)
-    _refuse_claimed(_read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known))))
+    return _read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known)))
 
 
 def nothing_claimed(verb: Verb) -> Journal:
@@ -282,9 +333,14 @@ def _read(reader: GroupReader, journal: Journal) -> Journal:
 
 
 def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
-    """Return the offsets to commit with the claims on partitions of source groups."""
-    found = ((order, change.handed_over_at) for order, changes in handed.items() for change in changes)
-    return {(order[0], TopicPartition(*order[1:])): offset for order, offset in found if offset is not None}
+    """Return the offsets to commit with the claims on partitions of source and target groups."""
+    found = ((order, change) for order, changes in handed.items() for change in changes)
+    return {
+        (group, change.topic_partition): offset
+        for order, change in found
+        if (offset := change.handed_over_at) is not None
+        for group in (order[0], change.group)
+    }
 
 
 def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:

@@ -5,35 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.errors import InvalidInput
+from migrate_groups.model.renames import Rename
 from migrate_groups.text import some
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """A rule that renames mirrored topics: source name, ``=``, target name, such as ``orders=eu.orders`` or ``*=eu.*``.
-
-    A star stands for the same characters in both names. Raises `UsageError` if the text is malformed.
-    """
-
-    text: str
-
-    def __post_init__(self) -> None:
-        sides = self.text.split("=")
-        if len(sides) != 2 or not all(sides):
-            raise UsageError(f"--rename-topic is {self.text!r}; expected such as orders=eu.orders or '*=eu.*'")
-        if [side.count("*") for side in sides] not in ([0, 0], [1, 1]):
-            raise UsageError(f"--rename-topic is {self.text!r}: write one * on both sides, or none")
-
-    def name(self, topic: str) -> str | None:
-        """Return the name that this rule gives to a topic's copy; None if the rule does not apply to the topic."""
-        source, target = self.text.split("=")
-        before, star, after = source.partition("*")
-        if not star:
-            return target if topic == source else None
-        if len(topic) < len(before) + len(after) or not topic.startswith(before) or not topic.endswith(after):
-            return None
-        return target.replace("*", topic[len(before) : len(topic) - len(after)])
 
 
 @dataclass(frozen=True, slots=True)

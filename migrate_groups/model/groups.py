@@ -16,6 +16,9 @@ STATES = (
 )
 """The states of groups of all types, named as in Kafka (``org.apache.kafka.common.GroupState``)."""
 
+TYPES = ("classic", "consumer", "share", "streams")
+"""The types of groups, named as in Kafka (``org.apache.kafka.common.GroupType``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:

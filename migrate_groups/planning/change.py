@@ -100,7 +100,8 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     - source_group: the group that hands over the partition to ``group``; None if there is none.
     - origin: where the offset to start at comes from.
-    - wanted: this offset; None if none is known. With `Origin.PROVEN_END` the option ``uncommitted`` decides whether it
+    - wanted: this offset; None if none is known. With `Origin.PROVEN_END` the option ``on_uncommitted`` decides
+    whether it
       is used.
     - cluster_id, topic_id: the cluster and the topic from which it was read; None if not known.
 
@@ -159,7 +160,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def start(self) -> int | None:
-        """The offset at which the group is to start; None if the option ``uncommitted`` must decide it."""
+        """The offset at which the group is to start; None if the option ``on_uncommitted`` must decide it."""
         return None if self.wanted is None or self.origin is Origin.PROVEN_END else self.wanted.offset
 
     @property

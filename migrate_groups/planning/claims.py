@@ -23,8 +23,8 @@ class ClaimState(StrEnum):
     """What a run did with a partition of the group whose journal has the claim.
 
     - handed over: the group gave the partition to other groups. From there on it is theirs.
-    - arriving: another group is giving the partition to this group, and the outcome is not known yet.
-    - arrived: another group gave the partition to this group, after this group had given it away before.
+    - arriving: another group is giving the partition to this group, and the user has not been told to start it yet.
+    - arrived: another group gave the partition to this group.
     - returned: the hand-over was undone, so the partition is the group's again.
     """
 
@@ -70,12 +70,12 @@ def encode(claims: Claims) -> str:
 
 
 def decode(metadata: str) -> Claims | None:
-    """Return the claims in the metadata of a committed offset; None if it has none that this tool wrote."""
+    """Return the claims in the metadata of a committed offset; None if this tool did not write it."""
     try:
         claims = msgspec.json.decode(metadata, type=tuple[Claim, ...])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    return claims if claims and all(claim.at.tzinfo is not None for claim in claims) else None
+    return claims if all(claim.at.tzinfo is not None for claim in claims) else None
 
 
 def gives(claims: Claims, groups: Collection[str]) -> bool:
@@ -102,9 +102,8 @@ def returned(claims: Claims, run: str, groups: Collection[str], at: datetime) ->
 
 def arriving(claims: Claims, run: str, source: str, at: datetime) -> Claims:
     """Return the claims after this run has begun to give the partition of this source group to the group."""
-    if _arrives(claims[0], source):
-        return claims
-    return (Claim(run=run, state=ClaimState.ARRIVING, groups=(source,), at=at), *claims)[:_MOST_CLAIMS]
+    earlier = claims[1:] if claims and _arrives(claims[0], source) else claims
+    return (Claim(run=run, state=ClaimState.ARRIVING, groups=(source,), at=at), *earlier)[:_MOST_CLAIMS]
 
 
 def arrived(claims: Claims, source: str) -> Claims:
@@ -112,6 +111,16 @@ def arrived(claims: Claims, source: str) -> Claims:
     if claims and _arrives(claims[0], source):
         return (replace(claims[0], state=ClaimState.ARRIVED), *claims[1:])
     return claims
+
+
+def giving_back(claims: Claims, run: str, source: str, at: datetime) -> Claims:
+    """Return the claims after this run has begun to give the group's partition back to this source group."""
+    return handed_over(claims, run, [source], at)
+
+
+def not_given_back(claims: Claims, run: str, source: str) -> Claims:
+    """Return the claims from before this run began to give the group's partition back to this source group."""
+    return claims[1:] if gives(claims, [source]) and claims[0].run == run else claims
 
 
 def not_arrived(claims: Claims, source: str) -> Claims:

@@ -56,7 +56,7 @@ def _after(wanted: Change, survey: Survey, options: WriteOptions) -> tuple[Commi
         return None, None
     committed = wanted.committed
     metadata = committed.metadata if committed else ""
-    if bounds is not None and offset < bounds.start and options.out_of_range == "earliest":
+    if bounds is not None and offset < bounds.start and options.on_out_of_range == "earliest":
         return CommittedOffset(offset=bounds.start, metadata=metadata), offset
     # A leader epoch of another log may be above the current one, and would then stop a Java consumer
     # (docs/kafka-behaviour.md#logs).
@@ -71,9 +71,9 @@ def _start(wanted: Change, bounds: LogRange | None, options: WriteOptions) -> in
     """
     if wanted.start is not None:
         return wanted.start
-    if options.uncommitted == "earliest" and wanted.origin is not Origin.NOT_MIRRORED:
+    if options.on_uncommitted == "earliest" and wanted.origin is not Origin.NOT_MIRRORED:
         return None if bounds is None else bounds.start
-    if options.uncommitted == "latest" and wanted.origin is Origin.PROVEN_END and wanted.wanted is not None:
+    if options.on_uncommitted == "latest" and wanted.origin is Origin.PROVEN_END and wanted.wanted is not None:
         return wanted.wanted.offset
     return None
 

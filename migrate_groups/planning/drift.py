@@ -49,7 +49,7 @@ def _target(approved: Change, now: Change | None) -> list[str]:
 
 def _source(wanted: Change, group: str, survey: Survey, options: WriteOptions) -> list[str]:
     committed = survey.committed[group].get(wanted.topic_partition)
-    expired = committed is None and options.vanished == "restore"
+    expired = committed is None and options.on_removed == "restore"
     if expired or (committed and committed.offset) == wanted.start:
         return []
     return [f"source group {group}: {offset_in_words(wanted.committed)} → {offset_in_words(committed)}"]

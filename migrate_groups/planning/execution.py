@@ -17,6 +17,7 @@ from migrate_groups.planning.outage import NOT_MEASURED, Outage
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import Translation
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 
 
 class Source(PartitionValue, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class Execution:
     - longest_gap: the longest time in seconds between two of these readings, or from the start of the guard to the
       first one; None if there was none.
     - outage: of a hand-over, for how long no group consumed the partitions.
+    - by: who wrote, and why. A resumed write has what its last run had.
     """
 
     number: int = 1
@@ -77,6 +79,7 @@ class Execution:
     guard_readings: int = 0
     longest_gap: float | None = None
     outage: Outage = NOT_MEASURED
+    by: WrittenBy = NOT_KNOWN
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:

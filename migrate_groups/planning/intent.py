@@ -129,7 +129,7 @@ def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable |
         return [f"the old group was {some(execution.source_groups)}, is {spec.source}"]
     names = {copy: topic for topic, copy in execution.translation.topics} if execution.translation else {}
     handed_over = {(group, names.get(topic, topic)) for group, topic in execution.origins()}
-    leaves = execution.options.uncommitted == "leave"
+    leaves = execution.options.on_uncommitted == "leave"
     rows = before.rows() if before else ()
     topics = execution.source_topics | {row.topic for row in rows if row.offset is not None or not leaves}
     wanted = {

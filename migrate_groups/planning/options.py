@@ -8,10 +8,10 @@ from typing import Literal
 
 from migrate_groups.arguments import check_bool, check_choice, check_whole_number, checked_seconds, checked_texts
 
-Uncommitted = Literal["refuse", "earliest", "latest", "leave"]
+OnUncommitted = Literal["refuse", "earliest", "latest", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
-OutOfRange = Literal["refuse", "earliest"]
-Vanished = Literal["refuse", "restore"]
+OnOutOfRange = Literal["refuse", "earliest"]
+OnRemoved = Literal["refuse", "restore"]
 SecondClientMode = Literal["auto", "required", "none"]
 
 FREE = frozenset({"settle", "guard", "second_client"})
@@ -22,13 +22,13 @@ FREE = frozenset({"settle", "guard", "second_client"})
 class WriteOptions:
     """The options of a write of offsets. ``refuse`` means that the write is refused in the case that the option covers.
 
-    - uncommitted: what a target group gets for a partition in which the source group has no committed offset.
+    - on_uncommitted: what a target group gets for a partition in which the source group has no committed offset.
       ``earliest``: the log start offset. ``latest``: the log end offset, read while the source group still
       consumed the topic. ``leave``: no offset.
     - on_existing: when another committed offset of a target group is replaced: only by a higher one (``forward``), or
       always (``overwrite``).
-    - out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
-    - vanished: ``restore`` hands over offsets of the snapshot that have expired in the source group since, or were
+    - on_out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
+    - on_removed: ``restore`` hands over offsets of the snapshot that have expired in the source group since, or were
       deleted.
     - settle: seconds before the write in which the source group must not commit or change its members.
     - guard: seconds after the write for which the groups that must no longer consume are watched.
@@ -46,10 +46,10 @@ class WriteOptions:
     Raises `UsageError` for a value that is not allowed.
     """
 
-    uncommitted: Uncommitted = "refuse"
+    on_uncommitted: OnUncommitted = "refuse"
     on_existing: OnExisting = "refuse"
-    out_of_range: OutOfRange = "refuse"
-    vanished: Vanished = "refuse"
+    on_out_of_range: OnOutOfRange = "refuse"
+    on_removed: OnRemoved = "refuse"
     settle: float = 10.0
     guard: float = 30.0
     second_client: SecondClientMode = "auto"
@@ -63,10 +63,10 @@ class WriteOptions:
         for name in ("settle", "guard"):
             # A float, so that 10 and 10.0 have the same intent hash.
             object.__setattr__(self, name, checked_seconds(name, getattr(self, name)))
-        check_choice("uncommitted", self.uncommitted, Uncommitted)
+        check_choice("on_uncommitted", self.on_uncommitted, OnUncommitted)
         check_choice("on_existing", self.on_existing, OnExisting)
-        check_choice("out_of_range", self.out_of_range, OutOfRange)
-        check_choice("vanished", self.vanished, Vanished)
+        check_choice("on_out_of_range", self.on_out_of_range, OnOutOfRange)
+        check_choice("on_removed", self.on_removed, OnRemoved)
         check_choice("second_client", self.second_client, SecondClientMode)
         check_bool("restore", self.restore)
         check_bool("any_kind", self.any_kind)

@@ -17,6 +17,7 @@ from migrate_groups.planning.partition_states import PartitionState, partition_s
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.planning.translation import Translation
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.text import some
 
 
@@ -129,11 +130,11 @@ class Receipt:
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
         """Return each partition that was added to a topic since its hand-over: (target group, topic, partition number).
 
-        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because a
+        topics: the topics as they are now. With the option ``on_uncommitted`` "leave" the result is empty, because a
         partition that the hand-over left out would look like an added one.
         """
         execution = self.last_hand_over
-        if execution is None or execution.options.uncommitted == "leave":
+        if execution is None or execution.options.on_uncommitted == "leave":
             return []
         handed_over = {
             (group, topic) for (group, topic, _), partition in self.partition_states.items() if partition.handed_over_by
@@ -216,13 +217,13 @@ class Receipt:
         steps = {partition.step(verb) for partition in self.partition_states.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
-    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
+    def begun(self, verb: Verb, plan: Plan, started_at: datetime, by: WrittenBy = NOT_KNOWN) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        If it resumes the last write of the receipt, it gets the same number. A rollback then restores the offsets from
-        before the first of the two, or the offset that another client has committed since.
+        by: who writes. If it resumes the last write of the receipt, it gets the same number. A rollback then restores
+        the offsets from before the first of the two, or the offset that another client has committed since.
         """
-        execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
+        execution = replace(Execution.of(plan, started_at, verb, number=len(self.executions) + 1), by=by)
         last = self.executions[-1] if self.executions else None
         # A hand-over can always be resumed, another write only if it has failed changes.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None

@@ -86,6 +86,8 @@ def _blocks(result: Result, size: Size) -> Iterator[str]:
         yield from _by_group(table, size)
     yield from (_folded(each, size) for each in details if each.folded)
     yield from (_line(each, WHOLE) for each in result.lines if each.tone is Tone.PLAIN)
+    if result.command:
+        yield f"Next: {_code(result.command, WHOLE)}"
     yield "<br>".join(f"{name} {_code(value, WHOLE)}" for name, value in result.ids.items())
 
 

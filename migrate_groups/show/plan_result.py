@@ -63,11 +63,11 @@ _CHECKED: list[Column[Check]] = [
 ]
 
 
-def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None) -> Result:
+def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None, command: str = "") -> Result:
     """Return a plan of offset writes: the partitions with their changes, and the checks.
 
     notes: sentences above the partitions, such as those of `planned_stop`. plan_file: the file with the
-    whole plan; None if the plan was not saved.
+    whole plan; None if the plan was not saved. command: what to type next.
     """
     origins = _origins(plan)
     origin: Column[Change] = Column("from", TEXT, lambda change: origins.get(change.topic_partition))
@@ -91,6 +91,7 @@ def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None) ->
         everything=(plan_file, "has every partition")
         if plan_file
         else ("--plan-out plan.json", "saves every partition"),
+        command="" if plan.verdict is Verdict.REFUSE else command,
         ids={"intent": plan.intent, "content": plan.content},
     )
 
@@ -113,6 +114,8 @@ def execution(execution: Execution) -> Result:
         parts.append(Line(f"watched after the write: {some(sorted(watched(execution)))} ({how})"))
     if outage := outage_in_words(execution):
         parts.append(Line(outage))
+    if execution.by.operator:
+        parts.append(Line(f"run by {execution.by}"))
     remarks = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     return Result(parts=[*parts, *(Line(remark, Tone.REMARK) for remark in remarks)])
 

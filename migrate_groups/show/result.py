@@ -211,6 +211,7 @@ class Result:
     - details: tables that only comments show.
     - whole: the table of CSV output, if no table in ``parts`` has all of its columns and rows.
     - everything: the name of a file or option, and what it does for the reader of a comment that is cut.
+    - command: the command to type next, which only comments show.
     - ids: identifiers at the end of a comment, by their names.
     """
 
@@ -224,6 +225,7 @@ class Result:
     details: Sequence[Table[Any]] = ()
     whole: Table[Any] | None = None
     everything: tuple[str, str] | None = None
+    command: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
 
     @property

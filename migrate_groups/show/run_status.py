@@ -22,6 +22,9 @@ _WRITES: list[Column[Execution]] = [
     Column("STARTED", SECOND, lambda write: write.started_at, "started_at", datetime),
     Column("PARTITIONS", COUNT, lambda write: len(write.changes), "partitions"),
     Column("OUTCOMES", TEXT, lambda write: _outcomes(write), "outcomes"),
+    Column("BY", NAME, lambda write: write.by.operator or None, "operator", str | None),
+    Column("", NAME, lambda write: write.by.version or None, "version", str | None),
+    Column("REFERENCE", TEXT, lambda write: write.by.reference or None, "reference", str | None),
 ]
 _LAGS: list[Column[TopicLag]] = [
     Column("GROUP", NAME, lambda lag: lag.group, "group"),
@@ -48,7 +51,11 @@ _GROUPS = [*GROUP, MEMBERS, LAG]
 
 @row_of(_WRITES)
 class StatusWrite:
-    """A write of the run. outcomes: how many partitions have which outcome."""
+    """A write of the run.
+
+    outcomes: how many partitions have which outcome. operator: the user and host that wrote. version: of the tool.
+    reference: what the user passed as ``--reference``. Each of these is null if there is none.
+    """
 
 
 @row_of(_GROUPS)

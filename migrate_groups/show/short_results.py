@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.demo.ledger import Count
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.written_by import WrittenBy
 from migrate_groups.show.documents import Document, Part, of_row, row_of
+from migrate_groups.show.outage import outage_in_words
 from migrate_groups.show.result import COUNT, NAME, OFFSET, SPAN, TEXT, WORD, Column, Line, Result, Table
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
@@ -101,9 +103,16 @@ class GroupDeletion(Part, frozen=True, kw_only=True):
 
 
 class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/delete-group"):
-    """The groups that ``delete-group`` deleted or, in a dry run, would delete."""
+    """The groups that ``delete-group`` deleted or, in a dry run, would delete.
+
+    operator: the user and host that deleted. version: of the tool. reference: what the user passed as ``--reference``,
+    such as the number of a change ticket; or empty.
+    """
 
     groups: tuple[GroupDeletion, ...]
+    operator: str
+    version: str
+    reference: str
 
 
 class Broker(Part, frozen=True, kw_only=True):
@@ -130,12 +139,14 @@ class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo
     """How many records were produced, processed, skipped and processed twice in the migrations of a demo.
 
     output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
-    counts after a migration without this tool; null if the demo has none.
+    counts after a migration without this tool; null if the demo has none. outage: the measured outage of the hand-over,
+    as a sentence; empty if the demo shows none.
     """
 
     output: Path
     migrate_groups: Count
     naive: Count | None
+    outage: str
 
 
 def verified(document: VerifyDocument, settle: str) -> Result:
@@ -181,11 +192,13 @@ def deleted(
     committed: Mapping[str, SnapshotTable],
     gone: Collection[str] = (),
     failures: Mapping[str, MigrateGroupsError] = MappingProxyType({}),
+    *,
+    by: WrittenBy,
 ) -> DeleteGroupDocument:
     """Return the document for groups that were deleted or, in a dry run, would be deleted.
 
     committed: each group's committed offsets before the deletion. gone: the groups that no longer exist; empty in a dry
-    run. failures: the error of each group whose deletion failed.
+    run. failures: the error of each group whose deletion failed. by: who deletes.
     """
     return DeleteGroupDocument(
         groups=tuple(
@@ -196,7 +209,10 @@ def deleted(
                 offsets=tuple(of_row(Deleted, _DELETED, row) for row in rows.rows() if row.offset is not None),
             )
             for group, rows in committed.items()
-        )
+        ),
+        operator=by.operator,
+        version=by.version,
+        reference=by.reference,
     )
 
 
@@ -222,7 +238,14 @@ def demo(output: Path, ending: Ending) -> Result:
     rows = [(way, count) for way, count in ways if count is not None]
     ours = ending.ours
     total = f"produced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}"
+    outage = outage_in_words(ending.hand_over) if ending.hand_over else ""
     return Result(
-        document=DemoDocument(output=output, migrate_groups=ours, naive=ending.naive),
-        parts=[Line(""), Table(columns=_COUNTED, rows=rows), Line(""), Line(total)],
+        document=DemoDocument(output=output, migrate_groups=ours, naive=ending.naive, outage=outage),
+        parts=[
+            Line(""),
+            Table(columns=_COUNTED, rows=rows),
+            Line(""),
+            *([Line(outage)] if outage else []),
+            Line(total),
+        ],
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.model.renames import new_names
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern, advice_for
 from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate_by_group
 from migrate_groups.text import did_you_mean, is_unicode, named, some
@@ -69,14 +70,14 @@ class SplitSpec:
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names.
 
-        names: old name -> new name; other groups keep their names. If the source group has the same name as a target
-        group (on another cluster), only the target group is renamed.
+        names: new names by old names, as `new_names` takes them; other groups keep their names. If the source group
+        has the same name as a target group (on another cluster), only the target group is renamed.
 
         Raises `InvalidInput` if an old name is not in the split, or if a new name is empty, not UTF-8 or used twice.
         """
-        unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
+        known = [self.source, *(target.group for target in self.targets)]
+        names, unknown = new_names(names, known)
         if unknown:
-            known = [self.source, *(target.group for target in self.targets)]
             advice = did_you_mean(unknown, known) or "rename only its source group and its target groups"
             raise InvalidInput(f"{named('group', unknown)} not found in the split: {advice}")
         targets = tuple(replace(target, group=names.get(target.group, target.group)) for target in self.targets)

@@ -289,11 +289,11 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
 
 
 def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
-    """``apply --group`` works with the least permissions of `apply`. If one is missing, nothing is written.
+    """``apply --from-group`` works with the least permissions of `apply`. If one is missing, nothing is written.
 
     Without Describe on the topic, the error can't name the topic, because neither a file nor a member names it.
     """
-    arguments = ("apply", "--group", scene.old, "--to-group", scene.new, *NOW)
+    arguments = ("apply", "--from-group", scene.old, "--to-group", scene.new, *NOW)
     least, before = scene.needed("apply"), scene.committed_offsets()
     for lacking in least:
         operation, kind, name = lacking
@@ -458,7 +458,7 @@ def test_the_page_lists_the_least_permissions():
     table = (ROOT / "docs" / "permissions.md").read_text().split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
     stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}
-    proved = LEAST | {"apply --group": LEAST["apply"]}
+    proved = LEAST | {"apply --from-group": LEAST["apply"]}
     assert {name: needs for name, needs in stated.items() if name in proved} == proved
     assert {name.split()[0] for name in stated} == {command for commands in GROUPS.values() for command in commands}
 

@@ -1,4 +1,4 @@
-"""``apply --group`` on a real broker: live groups, commits without membership, and kills at any step."""
+"""``apply --from-group`` on a real broker: live groups, commits without membership, and kills at any step."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ def partition(world) -> TopicPartition:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition, protocol):
-    """``apply --group`` is refused while the group has members. Once they have left, the whole group is handed over."""
+    """``apply --from-group`` is refused while the group has members.
+
+    Once they have left, the whole group is handed over.
+    """
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic, **{"group.protocol": protocol})
     world.consume(consumer, 4)
     consumer.commit(asynchronous=False)
-    command = ("apply", "--group", group, "--to-group", new)
+    command = ("apply", "--from-group", group, "--to-group", new)
     assert "pending  stopped" in cli(*command, "--dry-run").stdout
     error = cli.fails(*command, *NOW, code=3)
     assert "test-app at 127.0.0.1" in error
@@ -39,7 +42,7 @@ def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition
 
 
 def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world, partition):
-    """The two commands in the error of ``apply --group`` for a live group copy its offsets to another group.
+    """The two commands in the error of ``apply --from-group`` for a live group copy its offsets to another group.
 
     The live group keeps its offsets.
     """
@@ -53,7 +56,9 @@ def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world,
 
 
 def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world, partition):
-    """If a consumer without membership commits between the snapshot and the write, ``apply --group`` is refused."""
+    """If a consumer without membership commits between the snapshot and the write, ``apply --from-group`` is
+    refused.
+    """
     group, new, stopped = world.name("old"), world.name("new"), threading.Event()
     world.commit(group, partition, 1)
 
@@ -67,7 +72,7 @@ def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world,
     committing = threading.Thread(target=keep_committing)
     committing.start()
     try:
-        error = cli.fails("apply", "--group", group, "--to-group", new, "--settle", "3s", "--yes", code=3)
+        error = cli.fails("apply", "--from-group", group, "--to-group", new, "--settle", "3s", "--yes", code=3)
     finally:
         stopped.set()
         committing.join()
@@ -77,14 +82,14 @@ def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world,
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world, partition, steps):
-    """If ``apply --group`` is killed at any step, a re-run writes the target group's offsets, and `rollback` deletes
-    them.
+    """If ``apply --from-group`` is killed at any step, a re-run writes the target group's offsets, and `rollback`
+    deletes them.
     """
     group = world.name("old")
     world.commit(group, partition, 5)
     for step in steps:
         new = f"{group}-new-{step}"
-        command = ("apply", "--group", group, "--to-group", new, *NOW)
+        command = ("apply", "--from-group", group, "--to-group", new, *NOW)
         was_killed = cli.killed_at(step, *command)
         cli(*command)
         assert world.committed(new) == {partition: 5}

@@ -51,7 +51,7 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
     _, old = old_group(world)
     with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
         assert "not a consumer group: its type is classic connect" in cli.fails(
-            "verify", workers, "--settle", "0s", code=3
+            "verify", workers, "--wait", "0s", "--settle", "0s", code=3
         )
         as_source = plan_of(writer, workers, f"{workers}-new")
         assert check(as_source, "kind").reason.startswith(
@@ -137,7 +137,9 @@ def test_share_group_is_refused_also_with_any_kind(cli, world, writer, sandbox):
     with subprocess.Popen([*sandbox.tool_command, consume, *arguments], stdout=subprocess.DEVNULL) as process:
         try:
             until(lambda: describe_group(writer, shared).state == "Stable")
-            assert "not a consumer group: its type is share" in cli.fails("verify", shared, "--settle", "0s", code=3)
+            assert "not a consumer group: its type is share" in cli.fails(
+                "verify", shared, "--wait", "0s", "--settle", "0s", code=3
+            )
         finally:
             process.terminate()  # so that it leaves: the members of a live share group can't be read by tests of list
     plan = plan_of(writer, old, shared, any_kind=True)
@@ -184,7 +186,7 @@ def test_killed_member_stays_until_its_session_timeout(cli, world, protocol):
             assert process.stdout.readline() == "assigned\n"
         finally:
             os.kill(process.pid, signal.SIGKILL)
-    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    refusal = cli.fails("verify", group, "--wait", "0s", "--settle", "0s", code=3)
     assert f"1 member (doomed-app at 127.0.0.1 on {partition.topic}; a killed member" in refusal
     assert "session timeout, 45 s by default" in refusal
 
@@ -193,7 +195,7 @@ def test_closed_static_member_stays_until_its_session_timeout(cli, world):
     """A closed static member stays until its session timeout, so `verify` fails, and names its group.instance.id."""
     partition, group = old_group(world)
     world.leave(world.join(group, partition.topic, **{"group.instance.id": "node-7"}))
-    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    refusal = cli.fails("verify", group, "--wait", "0s", "--settle", "0s", code=3)
     assert "1 member (test-app at 127.0.0.1, static node-7" in refusal
     assert "or a closed static one, stays until its session timeout" in refusal
 
@@ -228,7 +230,7 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
         (member,) = describe_group(writer, old).members
         assert (moved.topic in member.topics) is is_at_least(kafka_jars.version, "4.3.0")
         assert "is Reconciling with 1 member" in cli.fails(
-            "verify", old, "--topic", moved.topic, "--settle", "0s", code=3
+            "verify", old, "--topic", moved.topic, "--wait", "0s", "--settle", "0s", code=3
         )
         plan = plan_of(writer, old, f"{old}-new")
         assert check(plan, "stopped").verdict is Verdict.PENDING
@@ -240,13 +242,13 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
         thread.join()
 
 
-# The check `vanished`.
+# The check `removed`.
 
 
 def test_missing_committed_offset_is_refused_or_restored(world, writer):
-    """If a committed offset was deleted after the snapshot, the check ``vanished`` refuses the write.
+    """If a committed offset was deleted after the snapshot, the check ``removed`` refuses the write.
 
-    With ``vanished = restore``, the check warns, and the offset of the snapshot is written.
+    With ``on_removed = restore``, the check warns, and the offset of the snapshot is written.
     """
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
@@ -254,11 +256,11 @@ def test_missing_committed_offset_is_refused_or_restored(world, writer):
     world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # otherwise the group would be deleted too
     plan = make_plan(writer, named, WriteOptions())
     assert (
-        f"1 committed offset expired or deleted since the snapshot: {partition} at 4" in check(plan, "vanished").reason
+        f"1 committed offset expired or deleted since the snapshot: {partition} at 4" in check(plan, "removed").reason
     )
-    assert refusing(plan) == ["vanished"]
-    restored = make_plan(writer, named, WriteOptions(vanished="restore"))
-    assert check(restored, "vanished").verdict is Verdict.WARN
+    assert refusing(plan) == ["removed"]
+    restored = make_plan(writer, named, WriteOptions(on_removed="restore"))
+    assert check(restored, "removed").verdict is Verdict.WARN
     assert refusing(restored) == []
     (change,) = restored.changes
     assert change.after == CommittedOffset(offset=4, leader_epoch=0)

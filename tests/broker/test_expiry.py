@@ -28,9 +28,9 @@ def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
 def test_offset_that_expires_during_the_wait_is_restored(cli, world):
     """If a committed offset expires while `migrate` waits for the source group to stop, the saved plan reports this.
 
-    With ``vanished = "restore"``, the target group gets the offset that the source group had before the wait.
+    With ``on_removed = "restore"``, the target group gets the offset that the source group had before the wait.
     """
-    old = Old(cli, world, options='vanished = "restore"')
+    old = Old(cli, world, options='on_removed = "restore"')
     before = world.committed(old.group)
     consumer = world.join(old.group, old.find)
     with waiting(cli):
@@ -42,5 +42,5 @@ def test_offset_that_expires_during_the_wait_is_restored(cli, world):
     saved = json.loads((cli.folder / "split.toml.run" / "plan.json").read_text())
     assert (
         "2 committed offsets expired or deleted since the snapshot"
-        in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]
+        in {each["name"]: each["reason"] for each in saved["checks"]}["removed"]
     )

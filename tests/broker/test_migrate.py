@@ -192,13 +192,13 @@ def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli,
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, world, uncommitted, received):
-    """With ``uncommitted = "latest"``, records produced during the cut-over are processed; with ``leave``, they are
+    """With ``on_uncommitted = "latest"``, records produced during the cut-over are processed; with ``leave``, they are
     skipped.
 
     The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. With ``latest`` the
     tool writes the log end offset that it read before the stop.
     """
-    old = Old(cli, world, options=f'uncommitted = "{uncommitted}"')
+    old = Old(cli, world, options=f'on_uncommitted = "{uncommitted}"')
     fresh = world.create_topic(1, topic=world.name("pay-new"))
     world.produce(fresh, 0, 3)
     consumer = world.join(old.group, old.pay, old.find, fresh, **{"auto.offset.reset": "latest"})
@@ -246,9 +246,9 @@ def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)
     assert f"topic {caught} from {old.group} to {old.pay_group} is new" in refusal
     refusal = cli.fails(
-        "migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "earliest", "--yes", code=2
+        "migrate", "split.toml", "--approved", "plan.json", "--on-uncommitted", "earliest", "--yes", code=2
     )
-    assert "option uncommitted was refuse, is earliest" in refusal
+    assert "option on_uncommitted was refuse, is earliest" in refusal
     assert world.committed(old.pay_group) == {}
 
 
@@ -285,7 +285,7 @@ def test_run_directory_of_another_migration_is_refused(cli, world):
     """If the run directory contains the receipt of a migration with other options, `migrate` is refused."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
-    refusal = cli.fails("migrate", "split.toml", "--uncommitted", "earliest", "--yes", code=2)
+    refusal = cli.fails("migrate", "split.toml", "--on-uncommitted", "earliest", "--yes", code=2)
     assert "receipt of another migration" in refusal
     assert world.committed(old.pay_group) == old.offsets(old.pay)
 
@@ -371,16 +371,16 @@ def test_approved_run_is_resumed_with_an_added_partition(cli, world):
 
 @pytest.mark.parametrize("source", ["spec", "command line"])
 def test_offset_below_the_log_start_is_refused_or_replaced(cli, world, source):
-    """An offset below the log start is refused; with ``out_of_range = "earliest"`` it is replaced by the log start
+    """An offset below the log start is refused; with ``on_out_of_range = "earliest"`` it is replaced by the log start
     offset.
     """
-    old = Old(cli, world, options='out_of_range = "earliest"' if source == "spec" else "")
+    old = Old(cli, world, options='on_out_of_range = "earliest"' if source == "spec" else "")
     world.delete_records(old.pay, 0, 7)
     if source == "command line":
         refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
         assert f"{old.pay}-0 at 4: 3 records deleted already" in refusal
-        assert "--out-of-range earliest" in refusal
-    cli("migrate", "split.toml", "--yes", *(() if source == "spec" else ("--out-of-range", "earliest")))
+        assert "--on-out-of-range earliest" in refusal
+    cli("migrate", "split.toml", "--yes", *(() if source == "spec" else ("--on-out-of-range", "earliest")))
     assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 7, TopicPartition(old.pay, 1): 5}
 
 

@@ -65,7 +65,7 @@ def test_a_topic_is_not_handed_over_to_two_groups(groups):
     old, new = groups.names["a"], groups.names["b"]
     for command in (
         ("migrate", groups.spec("a", "c"), "--yes"),
-        ("apply", "--group", old, "--to-group", groups.names["c"], *FAST),
+        ("apply", "--from-group", old, "--to-group", groups.names["c"], *FAST),
     ):
         error = groups.refused(*command)
         assert f"{groups.partition} handed over from {old!r} to {new!r} on 20" in error

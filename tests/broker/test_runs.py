@@ -29,7 +29,7 @@ def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
 def test_offsets_of_a_deleted_source_group_are_restored_from_the_baseline(cli, world):
     """If the source group is deleted while `migrate` waits, the run is refused.
 
-    ``--vanished restore`` then hands over the offsets of the snapshot that was taken before the wait.
+    ``--on-removed restore`` then hands over the offsets of the snapshot that was taken before the wait.
     """
     old = Old(cli, world)
     before = world.committed(old.group)
@@ -40,6 +40,6 @@ def test_offsets_of_a_deleted_source_group_are_restored_from_the_baseline(cli, w
     assert process.returncode == 3, err
     assert "has no committed offset any more: 4 committed offsets" in err
     until(lambda: not world.committed(old.group))
-    assert "pass --vanished restore" in cli.fails("migrate", "split.toml", "--yes", code=3)
-    cli("migrate", "split.toml", "--yes", "--vanished", "restore")
+    assert "pass --on-removed restore" in cli.fails("migrate", "split.toml", "--yes", code=3)
+    cli("migrate", "split.toml", "--yes", "--on-removed", "restore")
     assert world.committed(old.pay_group) | world.committed(old.find_group) == before

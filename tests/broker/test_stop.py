@@ -32,7 +32,7 @@ def test_verify_refuses_a_live_group(cli, world, protocol):
     """
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
-    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    refusal = cli.fails("verify", group, "--wait", "0s", "--settle", "0s", code=3)
     assert "not stopped" in refusal
     assert "test-app at 127.0.0.1" in refusal
     world.leave(consumer)
@@ -67,8 +67,10 @@ def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protoc
     world.commit(group, TopicPartition(moved, 0), 0)
     world.join(group, kept, **{"group.protocol": protocol})
     cli("verify", group, "--topic", moved, "--settle", "200ms")
-    assert kept in cli.fails("verify", group, "--topic", kept, "--settle", "0s", code=3)
-    assert "no topic matches nope" in cli.fails("verify", group, "--topic", "nope", "--settle", "0s", code=2)
+    assert kept in cli.fails("verify", group, "--topic", kept, "--wait", "0s", "--settle", "0s", code=3)
+    assert "no topic matches nope" in cli.fails(
+        "verify", group, "--topic", "nope", "--wait", "0s", "--settle", "0s", code=2
+    )
 
 
 @NEEDS_KIP_848
@@ -94,7 +96,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
     rest = [join("by-name", topic), join("by-regex", f"^{topic[:-1]}.*")]
     members = until(lambda: len(found := assigned()) == 3 and found)
     assert [members["by-name"], members["by-regex"]] == [[], []]
-    refusal = cli.fails("verify", group, "--topic", topic, "--settle", "0s", code=3)
+    refusal = cli.fails("verify", group, "--topic", topic, "--wait", "0s", "--settle", "0s", code=3)
     assert f"has 3 members assigned or subscribed to {topic} (busy at 127.0.0.1 on {topic}, " in refusal
     assert f"by-name at 127.0.0.1 on {topic}, by-regex at 127.0.0.1 subscribed to regex (^{topic[:-1]}.*); " in refusal
     for each in (busy, *rest):
@@ -122,7 +124,7 @@ def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
     thread.start()
     try:
         until(lambda: world.committed(group)[partition] > 0)
-        refusal = cli.fails("verify", group, "--settle", "1s", code=3)
+        refusal = cli.fails("verify", group, "--wait", "0s", "--settle", "1s", code=3)
     finally:
         done.set()
         thread.join()
@@ -227,7 +229,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
 
 
 def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
-    """If a partition has no committed offset, `apply` is refused without ``--uncommitted``.
+    """If a partition has no committed offset, `apply` is refused without ``--on-uncommitted``.
 
     ``leave`` writes no offset for it, and ``earliest`` writes the log start offset.
     """
@@ -238,22 +240,22 @@ def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
     cli("snapshot", group, "-o", "s.csv")
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
     assert f"without a committed offset: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
-    cli(*arguments, f"{group}-b", "--uncommitted", "leave")
+    cli(*arguments, f"{group}-b", "--on-uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "earliest", "--copy")
+    cli(*arguments, f"{group}-c", "--on-uncommitted", "earliest", "--copy")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 
 @NEEDS_NEW_PARTITIONS
 def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
-    """If a partition was added after the snapshot, `apply` is refused; with ``--uncommitted earliest`` it writes the
+    """If a partition was added after the snapshot, `apply` is refused; with ``--on-uncommitted earliest`` it writes the
     log start.
     """
     partition, group = group_with_a_snapshot(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert f"{partition.topic}-1" in cli.fails(*arguments, code=3)
-    cli(*arguments, "--uncommitted", "earliest")
+    cli(*arguments, "--on-uncommitted", "earliest")
     assert world.committed(f"{group}-new") == {partition: 4, TopicPartition(partition.topic, 1): 0}
 
 
@@ -325,7 +327,7 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
     pending = confluent_kafka.TopicPartition(*partition, 6)
     group_metadata = world.consumer(group).consumer_group_metadata()
     producer.send_offsets_to_transaction([pending], group_metadata)
-    refusal = cli.fails("verify", group, "--settle", "0s", "--timeout", "2s", code=3)
+    refusal = cli.fails("verify", group, "--wait", "0s", "--settle", "0s", "--timeout", "2s", code=3)
     assert "pending transactional commits" in refusal
     assert str(partition) in refusal
     waiting = cli.start("snapshot", group, "-o", "later.csv")

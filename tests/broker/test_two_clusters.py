@@ -112,7 +112,7 @@ def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
         world.produce(move.topic, 0, 30)
         world.commit(old, first, 5)
     del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
-    (move.cli.folder / "split.toml").write_text(split_spec(old, {new: move.topic}, uncommitted="leave"))
+    (move.cli.folder / "split.toml").write_text(split_spec(old, {new: move.topic}, on_uncommitted="leave"))
     move.cli("migrate", "split.toml", "--yes")
     move.source.commit(new, first, 8)
     move.target.commit(new, first, 20)
@@ -374,7 +374,7 @@ def test_whole_groups_move_one_after_the_other(move):
     member = move.source.join(running, move.topic)
     move.mirror(0, 20)
     move.mirror(10)
-    options = '[options]\nsettle = "0s"\nguard = "0s"\nuncommitted = "earliest"\n'
+    options = '[options]\nsettle = "0s"\nguard = "0s"\non_uncommitted = "earliest"\n'
     (move.cli.folder / "move.toml").write_text(f'groups = ["{running}", "{move.group}*"]\n{options}')
     done = move.migrate("--wait", "1s", code=3)
     assert f"1 of 2 groups not done: {running} (refused)" in done.stderr

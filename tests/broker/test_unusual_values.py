@@ -90,7 +90,7 @@ def test_member_with_malformed_metadata_is_an_error(cli, world):
     partition, group = TopicPartition(world.create_topic(), 0), world.name("garbled")
     world.commit(group, partition, 0)
     with raw_member(world.bootstrap_servers, group, metadata=b"\0") as member_id:
-        for command in (("describe",), ("verify", "--settle", "0s"), ("snapshot", "-o", "s.csv")):
+        for command in (("describe",), ("verify", "--wait", "0s", "--settle", "0s"), ("snapshot", "-o", "s.csv")):
             refusal = cli.fails(command[0], group, *command[1:], code=3)
             assert f"group {group!r}" in refusal
             assert f"member {member_id} (raw-app at " in refusal

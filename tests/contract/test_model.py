@@ -52,7 +52,7 @@ class Side:
         source, target = dice.sample(self.groups, 2)
         options = WriteOptions(
             on_existing=dice.choice(["refuse", "forward", "overwrite"]),
-            uncommitted=dice.choice(["refuse", "earliest", "leave"]),
+            on_uncommitted=dice.choice(["refuse", "earliest", "leave"]),
         )
         return self._write(make_plan(self.writer, handed_over(self.writer, source, target), options))
 

@@ -52,8 +52,8 @@ def test_a_group_without_records_of_members_is_undetermined(here, world):
     """
     group = world.name("simple")
     world.commit_all(group, {})
-    assert "no record of the members" in here.fails("advise", group, "--log", "log", "-o", "out", code=7)
-    assert "needs -o OUT" in here.fails("advise", group, "--log", "log", code=2)
+    assert "no record of the members" in here.fails("advise", group, "--log", "log", "--report", "out", code=7)
+    assert "needs --report DIR" in here.fails("advise", group, "--log", "log", code=2)
     assert "--since with --log" in here.fails("advise", group, "--since", "7d", code=2)
 
 
@@ -68,7 +68,7 @@ def test_finished_tables_stay_if_a_page_can_not_be_written(here, world, tmp_path
     def lost(*_: object) -> None:
         raise ClusterUnavailable("no broker answers")
 
-    asked = "advise", group, "--log", "log", "-o"
+    asked = "advise", group, "--log", "log", "--report"
     with monkeypatch.context() as patch:
         patch.setattr(proposals, "suggestions", lost)
         stderr = here(*asked, tmp_path / "out", code=ClusterUnavailable.exit_code).stderr

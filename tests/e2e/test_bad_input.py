@@ -183,8 +183,8 @@ def files(cli) -> Cli:
         "sheet.csv": "PK\x03\x04\x14\0\x06\0",
         "split.toml": 'source = "g"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n',
         "client.properties": "security.protocol=SSL\nbootstrap.servers=h:1\n",
-        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 4\n}\n',
-        "split.toml.run/receipt.json": '{\n "schema": "migrate-groups/receipt",\n "schema_version": 4\n}\n',
+        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 5\n}\n',
+        "split.toml.run/receipt.json": '{\n "schema": "migrate-groups/receipt",\n "schema_version": 6\n}\n',
     }
     (cli.folder / "split.toml.run").mkdir()
     for name, text in texts.items():
@@ -218,7 +218,8 @@ def files(cli) -> Cli:
         (
             "rewind big-group --to-earliest -o out.csv",
             "does not exist: name a .csv or .parquet file; if it is a group, run migrate-groups snapshot big-group -o "
-            "before.csv first, or pass --group big-group in place of the file to apply (with --to-group) or rewind",
+            "before.csv first, or pass in place of the file --from-group big-group --to-group NEW to apply, or "
+            "--group big-group to rewind",
         ),
         (
             "rollback split.csv --yes",

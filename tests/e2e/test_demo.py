@@ -39,9 +39,10 @@ def told(process: Process) -> str:
 
 
 def test_demo_counts_every_record(stories):
-    """The demo's migration skips no record and processes none twice.
+    """The demo's migration skips no record and processes none twice, also after it is undone.
 
-    The naive script that the demo also runs processes some records twice.
+    The naive script that the demo also runs processes some records twice. The end says the measured outage, and each
+    wait is one line, without zeros.
     """
     folder, process = stories["migration"]
     out = told(process)
@@ -54,8 +55,14 @@ def test_demo_counts_every_record(stories):
     assert naive[1] == produced
     assert naive[4] != "0"
     assert re.search(r"total +18 exact ", out)
-    receipt = json.loads((folder / "demo-out" / "split.csv.receipt.json").read_text())
+    receipt = json.loads((folder / "demo-out" / "split.toml.run" / "receipt.json").read_text())
+    assert [each["verb"] for each in receipt["executions"]] == ["hand-over", "hand-back"]
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
+    last = out.splitlines()[-2:]
+    assert re.search(r"^outage: START \d+\.\d s after the last reading in which big-group still ran; first ", last[0])
+    assert last[1].startswith("produced ")
+    assert not re.search(r"^  .*(\b0\b|: none)", out, re.MULTILINE)
+    assert len(re.findall(r"^  records processed by each application: ", out, re.MULTILINE)) == 1
 
 
 @pytest.mark.long

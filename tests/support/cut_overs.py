@@ -60,7 +60,7 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Ex
     return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
 
 
-LEAVE = WriteOptions(uncommitted="leave", settle=0)
+LEAVE = WriteOptions(on_uncommitted="leave", settle=0)
 
 
 def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:

@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # The parts in the order in which they run, the longest first.
 PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
-_SPARK_IN_E2E = ("test_advise", "test_audit", "test_history", "test_python_docs", "test_reconcile")
+_SPARK_IN_E2E = ("test_advise", "test_audit", "test_history", "test_python_api", "test_python_docs", "test_reconcile")
 _SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster")
 _BROKERS_OF_ITS_KIND = {
     "secured": ("test_acls", "test_oauth", "test_security", "test_stores"),

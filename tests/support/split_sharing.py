@@ -77,7 +77,9 @@ def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restar
             applications["billing"].start(group)
         progress(world, group, every)
         until(lambda: cli.outcome("advise", "--spec-for", group, "-o", "split.toml")[0] == 0)
-        costs = parsed(cli("advise", group, "--log", "log", "-o", cli.folder / "costs", "--format", "json").stdout)
+        costs = parsed(
+            cli("advise", group, "--log", "log", "--report", cli.folder / "costs", "--format", "json").stdout
+        )
         for each in applications.values():
             each.stop()
         before = {name: each.without() for name, each in applications.items()}
@@ -91,7 +93,9 @@ def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restar
             applications["billing"].start(f"{group}-billing")
         progress(world, f"{group}-billing", topics["billing"])
         after = {name: each.without() for name, each in applications.items()}
-        shown = cli("advise", "--after", "split.toml.run", "--log", "log", "-o", cli.folder / "out", "--format", "json")
+        shown = cli(
+            "advise", "--after", "split.toml.run", "--log", "log", "--report", cli.folder / "out", "--format", "json"
+        )
     found = {each["application"]: each for each in parsed(shown.stdout)["applications"]}
     return Split(topics, before, after, costs, found)
 

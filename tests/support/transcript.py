@@ -122,6 +122,8 @@ class _Connected(CliHere):
         self.environment["COLUMNS"] = "120"
         a, b = InMemoryCluster("cluster-a"), InMemoryCluster("cluster-b")
         self.worlds = {"": World(a), "b.": World(b, a)}
+        monkeypatch.setattr("migrate_groups.api.operator._operator", lambda: "ops@bastion")
+        monkeypatch.setattr("migrate_groups.api.operator.__version__", "0.0.0")
         clock = FakeClock()
         for name in ("now", "monotonic", "sleep"):
             monkeypatch.setattr(SystemClock, name, lambda _, *given, name=name: getattr(clock, name)(*given))

@@ -374,7 +374,10 @@ def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
     assert "exists already" in cli.fails(*SPEC_FOR, "-o", "split.toml", code=2)
     assert "write to stdout" in cli.fails(*SPEC_FOR, "--format", "json", code=2)
     assert "name no other" in cli.fails(*SPEC_FOR, "web", code=2)
-    assert "pass both" in cli.fails("advise", "-o", "x.toml", code=2)
+    assert "--application and -o go with --spec-for" in cli.fails("advise", "-o", "x.toml", code=2)
+    assert "--report and --since go with --log: pass both" in cli.fails("advise", "--report", "out", code=2)
+    assert "no --log, --after or --report" in cli.fails(*SPEC_FOR, "--report", "out", code=2)
+    assert "--report names the folder" in cli.fails("advise", "--log", "l", "--report", "out", "-o", "o", code=2)
     cli.fails("advise", "--spec-for", "old", code=7)
 
 
@@ -398,7 +401,7 @@ def test_a_spec_for_some_applications(cluster, tmp_path, monkeypatch):
     error = cli.fails(*SPEC_FOR, "--application", "biling", code=2)
     assert "group 'big' has no application biling: did you mean billing?" in error
     assert "choose from billing, shop, web" in cli.fails(*SPEC_FOR, "--application", "xyz", code=2)
-    assert "--application goes with --spec-for" in cli.fails("advise", "--application", "web", code=2)
+    assert "--application and -o go with --spec-for" in cli.fails("advise", "--application", "web", code=2)
 
 
 def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):

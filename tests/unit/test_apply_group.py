@@ -1,4 +1,6 @@
-"""``apply --group`` on the in-memory cluster: a stopped group hands over all its committed offsets, without a file."""
+"""``apply --from-group`` on the in-memory cluster: a stopped group hands over all its committed offsets, without a
+file.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from tests.support.connected import PARTITION, Connected
 from tests.support.pages import PAGES, commands
 
 NOW = ("--settle", "0s", "--guard", "1ms")
-APPLY = ("apply", "--group", "old", "--to-group", "new", *NOW, "--yes")
-DRY = ("apply", "--group", "old", "--to-group", "new", "--dry-run")
+APPLY = ("apply", "--from-group", "old", "--to-group", "new", *NOW, "--yes")
+DRY = ("apply", "--from-group", "old", "--to-group", "new", "--dry-run")
 MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset({PARTITION}))
 
 
@@ -27,7 +29,10 @@ def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
 
 
 def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
-    """``apply --group`` copies a stopped group's committed offsets to the new group. A rollback deletes them again."""
+    """``apply --from-group`` copies a stopped group's committed offsets to the new group.
+
+    A rollback deletes them again.
+    """
     done = cli(*APPLY)
     assert cli.offset("new") == 5
     assert "handed over by old" in done.stdout
@@ -52,7 +57,9 @@ def test_a_second_apply_says_that_it_wrote_nothing(cli):
 
 
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
-    """A dry run of ``apply --group`` changes neither cluster nor folder; ``apply`` accepts the plan that it saves."""
+    """A dry run of ``apply --from-group`` changes neither cluster nor folder; ``apply`` accepts the plan that it
+    saves.
+    """
     before = set(cli.folder.iterdir())
     assert "create" in cli(*DRY).stdout
     assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
@@ -64,7 +71,7 @@ def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
 def test_some_partitions_are_handed_over_as_the_docs_show(cli):
     """The commands in docs/split-a-group.md hand over one of two partitions of a topic.
 
-    Without ``--uncommitted leave``, ``apply`` refuses the file that lacks the second partition.
+    Without ``--on-uncommitted leave``, ``apply`` refuses the file that lacks the second partition.
     """
     other, handed_over = TopicPartition("invoices", 1), TopicPartition("invoices", 0)
     cli.cluster.create_topic("invoices", 2)
@@ -89,7 +96,7 @@ def test_fan_out_hands_over_to_several_groups(cli):
 
     Without ``--fan-out``, several target groups end with exit code 2.
     """
-    several = ("apply", "--group", "old", "--to-group", "a", "--to-group", "b", *NOW, "--yes")
+    several = ("apply", "--from-group", "old", "--to-group", "a", "--to-group", "b", *NOW, "--yes")
     assert "pass --fan-out" in cli.fails(*several, code=2)
     cli(*several, "--fan-out")
     assert (cli.offset("a"), cli.offset("b")) == (5, 5)
@@ -119,7 +126,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
     done = cli(*DRY)
     assert "pending  stopped" in done.stdout
     assert "rewind --group old --to-current -o copy.csv" in done.stdout
-    assert done.stderr.endswith("verify old --wait 5m, and the same command without --dry-run\n")
+    assert done.stderr.endswith("verify old --wait 5m, and migrate-groups apply --from-group old --to-group new\n")
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
@@ -185,30 +192,30 @@ def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
 
 
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
-    """If a partition has no committed offset, ``apply`` is refused, unless ``--uncommitted earliest`` is passed."""
+    """If a partition has no committed offset, ``apply`` is refused, unless ``--on-uncommitted earliest`` is passed."""
     cli.cluster.add_partitions("t", 2)
     assert "complete" in cli.fails(*APPLY, code=3)
-    cli(*APPLY, "--uncommitted", "earliest")
+    cli(*APPLY, "--on-uncommitted", "earliest")
     assert cli.cluster.offsets("new")[TopicPartition("t", 1)].offset == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("split.csv", "--group", "old", "--to-group", "new"), "FILE (split.csv) and --group old contradict"),
-        (("--group", "old"), "name the new one with --to-group"),
+        (("split.csv", "--from-group", "old", "--to-group", "new"), "FILE (split.csv) and --from-group old contradict"),
+        (("--from-group", "old"), "name the new one with --to-group"),
         (
-            ("--group", "old", "--group", "other", "--to-group", "new"),
-            "--group takes one group, not several: old, other",
+            ("--from-group", "old", "--from-group", "other", "--to-group", "new"),
+            "--from-group takes one group, not several: old, other",
         ),
-        (("--group", "old", "--to-group", "old"), "group old is --group and --to-group"),
-        (("--group", "old", "--to-group", ""), "--to-group is empty"),
-        (("--group", "", "--to-group", "new"), "a group name is empty"),
-        (("--group", "old", "--to-group", "new", "--restore"), "--restore"),
-        (("--group", "old", "--to-group", "new", "--uncommitted", "latest"), "for migrate only"),
-        (("--group", os.fsdecode(b"g\xff"), "--to-group", "new"), "not UTF-8 text"),
-        (("--group", "old", "--to-group", os.fsdecode(b"g\xff")), "not UTF-8 text"),
-        (("--to-group", "new"), "name a FILE, or the old group with --group"),
+        (("--from-group", "old", "--to-group", "old"), "group old is --from-group and --to-group"),
+        (("--from-group", "old", "--to-group", ""), "--to-group is empty"),
+        (("--from-group", "", "--to-group", "new"), "a group name is empty"),
+        (("--from-group", "old", "--to-group", "new", "--restore"), "--restore"),
+        (("--from-group", "old", "--to-group", "new", "--on-uncommitted", "latest"), "for migrate only"),
+        (("--from-group", os.fsdecode(b"g\xff"), "--to-group", "new"), "not UTF-8 text"),
+        (("--from-group", "old", "--to-group", os.fsdecode(b"g\xff")), "not UTF-8 text"),
+        (("--to-group", "new"), "name a FILE, or the old group with --from-group"),
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
@@ -222,10 +229,10 @@ def test_options_that_contradict_each_other(cli, arguments, said):
 
 def test_a_group_without_committed_offsets_is_refused(cli):
     """If the source group does not exist, or has no visible committed offset, ``apply`` ends with exit code 3."""
-    assert "'none' does not exist" in cli.fails("apply", "--group", "none", "--to-group", "new", "--yes", code=3)
+    assert "'none' does not exist" in cli.fails("apply", "--from-group", "none", "--to-group", "new", "--yes", code=3)
     cli.cluster.join("idle", MEMBER)
     cli.cluster.leave("idle", "m")
-    error = cli.fails("apply", "--group", "idle", "--to-group", "new", "--yes", code=3)
+    error = cli.fails("apply", "--from-group", "idle", "--to-group", "new", "--yes", code=3)
     assert "group 'idle' has no committed offset on a topic that User:ANONYMOUS may describe" in error
 
 
@@ -234,7 +241,7 @@ def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
     """Whatever the group's name is, ``apply`` saves the receipt in the current folder, and rollback accepts it."""
     cli.cluster.commit(group, PARTITION, 3)
     before = set(cli.folder.iterdir())
-    cli("apply", f"--group={group}", f"--to-group={group}2", *NOW, "--yes")
+    cli("apply", f"--from-group={group}", f"--to-group={group}2", *NOW, "--yes")
     (receipt,) = {path for path in cli.folder.iterdir() if not path.name.endswith(".lock")} - before
     cli("rollback", receipt.name, "--yes")
     assert cli.offset(f"{group}2") is None
@@ -250,7 +257,8 @@ def test_a_reset_csv_needs_no_source_group(cli):
     command = ("apply", "reset.csv", "--to-group", "new")
     assert cli.fails(*command, "--dry-run", code=2) == (
         "error: reset.csv does not say which group hands over its offsets, so nothing shows whether consumers have "
-        "stopped: pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+        "stopped: pass --no-source-group if no group hands them over; otherwise use apply --from-group OLD --to-group "
+        "NEW"
     )
     assert cli.fails(*command, *NOW, "--yes", code=2)
     assert cli.offset("new") is None
@@ -261,8 +269,8 @@ def test_a_reset_csv_needs_no_source_group(cli):
 
 
 def test_no_source_group_contradicts_a_source_group(cli):
-    """``--no-source-group`` is refused if the file or ``--group`` names a source group."""
+    """``--no-source-group`` is refused if the file or ``--from-group`` names a source group."""
     (cli.folder / "four.csv").write_text(f"old,{PARTITION.topic},{PARTITION.partition},3\n")
     error = cli.fails("apply", "four.csv", "--to-group", "new", "--no-source-group", "--dry-run", code=2)
     assert "four.csv: group old hands over these offsets: drop --no-source-group" in error
-    assert "--no-source-group contradicts --group old" in cli.fails(*DRY, "--no-source-group", code=2)
+    assert "--no-source-group contradicts --from-group old" in cli.fails(*DRY, "--no-source-group", code=2)

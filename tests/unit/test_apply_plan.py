@@ -98,7 +98,7 @@ def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
     saved = (shell.folder / "plan.json").read_text()
     assert shown == saved == shell.run(*DRY, "--format", "json")
     document = json.loads(saved)
-    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 4)
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 5)
     assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
     loaded = plan_json.load(shell.folder / "plan.json")
     assert loaded.rows == tables.load(shell.folder / "split.csv")
@@ -175,14 +175,14 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 def test_an_added_partition_makes_a_plan_stale(shell):
     """If a topic got a partition after the plan was made, ``apply`` is refused: its offset was not reviewed."""
-    shell.run(*SAVE, "--uncommitted", "earliest")
+    shell.run(*SAVE, "--on-uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
     assert "new t-2 (not in the plan)" in shell.run(*APPLY, code=3)
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
-    """With ``--uncommitted earliest``, ``apply`` is refused if a log start offset changed after the plan was made.
+    """With ``--on-uncommitted earliest``, ``apply`` is refused if a log start offset changed after the plan was made.
 
     It is also refused if the topic was deleted.
     """
@@ -193,7 +193,7 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
         shell.folder / "split.csv",
         replace=True,
     )
-    shell.run(*SAVE, "--uncommitted", "earliest")
+    shell.run(*SAVE, "--on-uncommitted", "earliest")
     shell.cluster.produce("u", 0, 5)
     shell.cluster.delete_records("u", 0, 2)
     assert "new u-0 (offset to write: 0 → 2, 0 is below" in shell.run(*APPLY, code=3)
@@ -201,9 +201,11 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
     assert "new u-0 (no offset would be written now, the partition was deleted" in shell.run(*APPLY, code=3)
 
 
-def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
-    """If a source commit expires after the review, a plan made with ``--vanished restore`` is still written in full."""
-    shell.run(*SAVE, "--vanished", "restore")
+def test_commits_that_expired_after_the_review_are_restored_with_on_removed_restore(shell):
+    """If a source commit expires after the review, a plan made with ``--on-removed restore`` is still written in
+    full.
+    """
+    shell.run(*SAVE, "--on-removed", "restore")
     shell.cluster.delete("old", [FIRST])
     shell.run(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
@@ -233,8 +235,8 @@ def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
     ("options", "complaint"),
     [
         (("--on-existing", "overwrite"), "--on-existing overwrite contradicts plan.json, reviewed with refuse"),
-        (("--uncommitted", "latest"), "--uncommitted"),
-        (("--vanished", "restore"), "--vanished"),
+        (("--on-uncommitted", "latest"), "--on-uncommitted"),
+        (("--on-removed", "restore"), "--on-removed"),
         (("--restore",), "--restore"),
         (("--any-kind",), "--any-kind"),
         (("--to-group", "other"), "plan.json is a plan, which names its groups"),
@@ -281,14 +283,14 @@ def test_a_receipt_to_stdout_is_refused(shell):
 
 
 def test_apply_refuses_uncommitted_latest(shell):
-    """``apply`` refuses ``--uncommitted latest``.
+    """``apply`` refuses ``--on-uncommitted latest``.
 
     If a plan has this option, the error says to pass it to ``migrate``.
     """
-    assert "--uncommitted latest is for migrate only" in shell.run(*DRY, "--uncommitted", "latest", code=2)
+    assert "--on-uncommitted latest is for migrate only" in shell.run(*DRY, "--on-uncommitted", "latest", code=2)
     shell.run(*SAVE)
     saved = plan_json.load(shell.folder / "plan.json")
-    plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="latest"))
+    plan = replace(saved.plan, options=replace(saved.plan.options, on_uncommitted="latest"))
     (shell.folder / "plan.json").write_bytes(plan_json.to_bytes(plan, saved.rows.rows()))
     assert "which only migrate can do: pass the plan to migrate --approved" in shell.run(*APPLY, code=2)
 

@@ -15,8 +15,8 @@ STAY = '[stay]\ntopics = ["u.1"]\n'
 NEW, MORE = '[[target]]\ngroup = "new"\ntopics = ["t", "v.*"]\n', '[[target]]\ngroup = "more"\ntopics = ["u.*"]\n'
 
 
-def write_split(cli: Connected, *targets: str, source: str = "old", uncommitted: str = "refuse") -> None:
-    options = f'[options]\nsettle = "0s"\nguard = "1ms"\nuncommitted = "{uncommitted}"\n'
+def write_split(cli: Connected, *targets: str, source: str = "old", on_uncommitted: str = "refuse") -> None:
+    options = f'[options]\nsettle = "0s"\nguard = "1ms"\non_uncommitted = "{on_uncommitted}"\n'
     (cli.folder / "split.toml").write_text(f'source = "{source}"\n{"".join(targets)}{options}')
 
 
@@ -75,16 +75,16 @@ def test_the_same_split_in_other_words_is_handed_over_already(cli):
 def test_a_topic_without_a_commit_that_was_left_out_is_no_other_split(tmp_path, monkeypatch):
     """If the split now also names a topic without a committed offset, a second `migrate` ends with exit code 0.
 
-    With ``uncommitted = "leave"``, the receipt does not contain such a topic.
+    With ``on_uncommitted = "leave"``, the receipt does not contain such a topic.
     """
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("v.1", 1)
     cli.cluster.create_topic("w", 1)
     cli.cluster.commit("old", TopicPartition("w", 0), 0)
-    write_split(cli, NEW.replace("v.*", "w"), uncommitted="leave")
+    write_split(cli, NEW.replace("v.*", "w"), on_uncommitted="leave")
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
-    write_split(cli, NEW.replace("v.*", 'w", "v.1'), uncommitted="leave")
+    write_split(cli, NEW.replace("v.*", 'w", "v.1'), on_uncommitted="leave")
     assert "handed over already" in cli(*MIGRATE).stderr
 
 

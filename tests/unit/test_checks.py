@@ -89,7 +89,7 @@ def test_every_check_passes_for_a_clean_hand_over(cluster):
         "hidden topics",
         "stopped",
         "not moved",
-        "vanished",
+        "removed",
         "targets",
         "existing offsets",
         "complete",
@@ -124,7 +124,7 @@ def test_offsets_of_a_source_group_that_has_committed_since_are_not_judged_furth
     decided = HandOverFacts(survey=facts, options=WriteOptions(), decided=wanted).decided_by(facts)
     found = {each.name: each for each in judge(scope, decided)}
     assert refusing(found) == ["not moved"]
-    verdicts = {found[name].verdict for name in ("vanished", "complete", "in range")}
+    verdicts = {found[name].verdict for name in ("removed", "complete", "in range")}
     assert verdicts == {Verdict.NOT_APPLICABLE}
 
 
@@ -284,27 +284,29 @@ def test_unchanged_offsets_expire_from_their_own_commit(cluster):
 
 
 def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(cluster):
-    """With ``uncommitted=earliest``, a target offset that differs is refused, except with ``on_existing=overwrite``."""
+    """With ``on_uncommitted=earliest``, a target offset that differs is refused, except with
+    ``on_existing=overwrite``.
+    """
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete("old", [TopicPartition("t", 1)])
     rows = [handed_over(0), handed_over(1, None)]
-    found = checks(cluster, rows, uncommitted="earliest")
+    found = checks(cluster, rows, on_uncommitted="earliest")
     assert "new t-1 is at 7, not 0" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
-    assert refusing(checks(cluster, rows, uncommitted="earliest", on_existing="overwrite")) == []
+    assert refusing(checks(cluster, rows, on_uncommitted="earliest", on_existing="overwrite")) == []
 
 
 def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
-    """With ``uncommitted=leave``, a partition in which only the target group has an offset is refused."""
+    """With ``on_uncommitted=leave``, a partition in which only the target group has an offset is refused."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete("old", [TopicPartition("t", 1)])
-    found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
+    found = checks(cluster, [handed_over(0), handed_over(1, None)], on_uncommitted="leave")
     assert "new t-1 is at 7, and stays there" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
 
 
 def test_a_partition_for_several_groups_is_counted_once(cluster):
-    """If several groups get the same partition, the checks count it once as moved, vanished or uncommitted."""
+    """If several groups get the same partition, the checks count it once as moved, removed or uncommitted."""
     cluster.commit("old", TopicPartition("t", 0), 9)
     groups = ("a", "b", "c")
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
@@ -312,8 +314,8 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
     cluster.commit("old", TopicPartition("t", 0), 4)
     cluster.delete("old", [TopicPartition("t", 1)])
     gone = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
-    assert gone["vanished"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")
-    without = checks(cluster, [handed_over(1, None, group=group) for group in groups], uncommitted="leave")
+    assert gone["removed"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")
+    without = checks(cluster, [handed_over(1, None, group=group) for group in groups], on_uncommitted="leave")
     assert without["complete"].reason.startswith("no offset is written for 2 partitions: t-0, t-1;")
 
 
@@ -355,14 +357,14 @@ def test_a_partition_for_several_groups_is_a_warning(cluster):
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
-    """With ``uncommitted=earliest``, a file that lacks a partition with a source commit is refused.
+    """With ``on_uncommitted=earliest``, a file that lacks a partition with a source commit is refused.
 
-    With ``uncommitted=leave`` it passes.
+    With ``on_uncommitted=leave`` it passes.
     """
-    found = checks(cluster, [handed_over(0)], uncommitted="earliest")
+    found = checks(cluster, [handed_over(0)], on_uncommitted="earliest")
     assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]
-    assert refusing(checks(cluster, [handed_over(0)], uncommitted="leave")) == []
+    assert refusing(checks(cluster, [handed_over(0)], on_uncommitted="leave")) == []
 
 
 def test_a_topic_is_handed_over_if_any_of_its_rows_has_a_source_group(cluster):
@@ -384,7 +386,7 @@ def test_rows_without_a_source_group_are_reported(cluster):
     """For rows without a source group, the check says whether a partition without an offset gets the log start."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
     assert "no offset is written for 1 partition" in checks(cluster, rows)["complete"].reason
-    assert "uncommitted = earliest" in checks(cluster, rows, uncommitted="earliest")["complete"].reason
+    assert "on_uncommitted = earliest" in checks(cluster, rows, on_uncommitted="earliest")["complete"].reason
 
 
 def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):

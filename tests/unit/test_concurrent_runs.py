@@ -34,7 +34,7 @@ from tests.support.stopped import carry_out
 from tests.support.turns import Turns
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
-OPTIONS = WriteOptions(settle=0, guard=0, uncommitted="leave")
+OPTIONS = WriteOptions(settle=0, guard=0, on_uncommitted="leave")
 REQUESTS = {
     *("describe_groups", "committed", "log_ranges"),
     *("describe_topics", "permissions", "alter_offsets", "delete_offsets", "held"),

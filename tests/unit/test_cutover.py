@@ -53,11 +53,11 @@ def test_the_plan_of_a_migration_equals_snapshot_and_split():
         assert [*prepare(made, wanted, LEAVE, FakeClock()).rows()] == [*parts.rows()]
 
 
-END = WriteOptions(uncommitted="latest", settle=0)
+END = WriteOptions(on_uncommitted="latest", settle=0)
 
 
 def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
-    """With ``uncommitted=latest``, a new group starts at the log end read while a member still consumed the topic.
+    """With ``on_uncommitted=latest``, a new group starts at the log end read while a member still consumed the topic.
 
     A log end that is read after this member has left is not used.
     """
@@ -79,7 +79,7 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """With ``uncommitted=latest``, a topic that no member consumed is refused, and nothing is written.
+    """With ``on_uncommitted=latest``, a topic that no member consumed is refused, and nothing is written.
 
     The reason: its log end was never read while a member consumed the topic.
     """
@@ -91,7 +91,7 @@ def test_a_topic_without_a_proven_log_end_is_refused():
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
-    """With ``uncommitted=latest``, a moved topic without a member is refused.
+    """With ``on_uncommitted=latest``, a moved topic without a member is refused.
 
     This holds even while the source group has a member on a topic that stays.
     """
@@ -102,7 +102,7 @@ def test_by_topic_a_log_end_read_after_the_release_does_not_count():
 
 
 def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
-    """With ``uncommitted=latest``, a resumed run starts the target group at the log end in the receipt.
+    """With ``on_uncommitted=latest``, a resumed run starts the target group at the log end in the receipt.
 
     This log end was read by the first run, while the source group still had a member.
     """
@@ -127,7 +127,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
         made.leave("big", "a")
 
     with pytest.raises(Refused, match="inv deleted and created again"):
-        migrate(made, spec(), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), recreate)
+        migrate(made, spec(), WriteOptions(on_uncommitted="earliest", on_removed="restore", settle=0), recreate)
 
 
 def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
@@ -239,7 +239,7 @@ def test_topics_that_change_during_the_wait_are_refused(change):
 
 
 def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
-    """With ``vanished=restore``, the target group gets offsets that expire in the source group during the wait."""
+    """With ``on_removed=restore``, the target group gets offsets that expire in the source group during the wait."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -247,14 +247,14 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
         made.join("big", member("a", CAT))
         made.delete("big", [INV])
 
-    migrate(made, spec("cat"), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), unsubscribe)
+    migrate(made, spec("cat"), WriteOptions(on_uncommitted="earliest", on_removed="restore", settle=0), unsubscribe)
     assert committed_offset(made, "bill", INV) == 5
 
 
 def test_a_run_that_ended_is_not_resumed():
     """After a finished migration, a second one records the target group's present offset as ``before``."""
     made = cluster()
-    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
+    options = WriteOptions(on_uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
@@ -343,7 +343,7 @@ def test_another_clients_commit_is_the_before_offset_of_the_next_run():
     """If another client commits in the target group after a run, the next run records this offset as ``before``."""
     made = fully_committed()
     made.commit("bill", INV, 3)
-    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
+    options = WriteOptions(on_uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 7)
     met = replace(first, changes=tuple(structs.replace(each, outcome=Outcome.REFUSED) for each in first.changes))
@@ -351,14 +351,14 @@ def test_another_clients_commit_is_the_before_offset_of_the_next_run():
     assert [each.before and each.before.offset for each in second.changes if each.topic_partition == INV] == [7]
 
 
-@pytest.mark.parametrize("vanished", ["refuse", "restore"])
-def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
+@pytest.mark.parametrize("on_removed", ["refuse", "restore"])
+def test_a_source_commit_that_expires_after_a_kill_is_handed_over(on_removed):
     """If a source commit expires after an interrupted run, the next run hands over the offset in the receipt.
 
     It does not start the target group at the log start.
     """
     made = fully_committed()
-    options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
+    options = WriteOptions(on_uncommitted="earliest", on_removed=on_removed, settle=0)
     first = migrate(made, spec(), options)
     made.delete("big", [INV, FRESH])
     again = migrate(made, spec(), options, earlier=first)

@@ -113,11 +113,11 @@ def test_each_offset_of_a_partition_is_held_against_the_election():
     assert [committed.offset for _, committed in survey(made, wanted_rows(rows[::-1])).cut] == [20]
 
 
-END = WriteOptions(uncommitted="latest", settle=0)
+END = WriteOptions(on_uncommitted="latest", settle=0)
 
 
 def test_the_log_end_is_read_again_while_the_group_has_a_member():
-    """With ``uncommitted=latest``, the log end is read again as long as the source group has a member.
+    """With ``on_uncommitted=latest``, the log end is read again as long as the source group has a member.
 
     The group consumes the records produced in the meantime.
     """
@@ -126,7 +126,7 @@ def test_the_log_end_is_read_again_while_the_group_has_a_member():
 
 
 def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
-    """With ``uncommitted=latest``, log ends are not read again while the source group rebalances.
+    """With ``on_uncommitted=latest``, log ends are not read again while the source group rebalances.
 
     A subscribed KIP-848 member may then have no partition yet.
     """
@@ -148,7 +148,7 @@ def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
 
 
 def test_a_log_end_above_an_open_transaction_is_refused():
-    """With ``uncommitted=latest``, the hand-over is refused if a transaction stays open below the log end.
+    """With ``on_uncommitted=latest``, the hand-over is refused if a transaction stays open below the log end.
 
     Otherwise no group would get the transaction's records.
     """
@@ -157,14 +157,14 @@ def test_a_log_end_above_an_open_transaction_is_refused():
         made.transaction("inv", 0, 5),
         pytest.raises(
             Refused,
-            match="with a member on the topic and no open transaction: inv-0; pass --uncommitted earliest or leave",
+            match="with a member on the topic and no open transaction: inv-0; pass --on-uncommitted earliest or leave",
         ),
     ):
         migrate(made, END, lambda: None, lambda: None)
 
 
 def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
-    """With ``uncommitted=latest``, a log end is used once the transaction below it has ended.
+    """With ``on_uncommitted=latest``, a log end is used once the transaction below it has ended.
 
     A member of the source group must still be there when the group is next described.
     """
@@ -175,7 +175,7 @@ def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
 
 
 def test_a_log_end_from_before_a_transaction_counts():
-    """With ``uncommitted=latest``, a log end read before a transaction began is used while the transaction is open.
+    """With ``on_uncommitted=latest``, a log end read before a transaction began is used while the transaction is open.
 
     So the target group gets the whole transaction.
     """
@@ -185,7 +185,7 @@ def test_a_log_end_from_before_a_transaction_counts():
 
 
 def test_last_stable_offsets_are_read_only_for_uncommitted_latest(monkeypatch):
-    """Without ``uncommitted=latest``, the last stable offsets are not requested during the wait for the stop."""
+    """Without ``on_uncommitted=latest``, the last stable offsets are not requested during the wait for the stop."""
     made = cluster()
     monkeypatch.setattr(made, "last_stable_offsets", None)  # so that a request for them raises
-    assert start(migrate(made, WriteOptions(uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0
+    assert start(migrate(made, WriteOptions(on_uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0

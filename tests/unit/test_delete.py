@@ -217,7 +217,7 @@ def test_the_command_deletes_several_groups(cli):
     cli(*shlex.split(snapshot))
     assert cli(*SEVERAL).stdout.endswith("deleted: a\ndeleted: b\ndeleted: c\n")
     assert [cli.offset(group) for group in ("a", "b", "c")] == [None, None, None]
-    cli("apply", "kept.csv", "--restore", "--settle", "0s", "--guard", "0s", "--vanished", "restore", "--yes")
+    cli("apply", "kept.csv", "--restore", "--settle", "0s", "--guard", "0s", "--on-removed", "restore", "--yes")
     assert [cli.offset(group) for group in ("a", "b", "c")] == [3, 3, 3]
 
 

@@ -155,17 +155,17 @@ def test_delete_group(cli):
 
 
 def test_apply_group(cli):
-    """``apply --group`` prints its plan or receipt as JSON.
+    """``apply --from-group`` prints its plan or receipt as JSON.
 
     If the source group has members, it prints an error document.
     """
-    command = ("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms")
+    command = ("apply", "--from-group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms")
     assert shown(cli, *command, "--dry-run")["changes"][0]["after"]["offset"] == 5
     done = cli(*command, "--yes", *JSON)
     assert done.stdout == (cli.folder / "old.new.receipt.json").read_text()
     assert parsed(done.stdout)["entries"][0]["outcome"] == "confirmed"
     cli.cluster.join("old", MEMBER)
-    kind, message = error(cli, "apply", "--group", "old", "--to-group", "b", "--copy", "--yes", code=3)
+    kind, message = error(cli, "apply", "--from-group", "old", "--to-group", "b", "--copy", "--yes", code=3)
     assert (kind, message.partition(":")[0]) == ("Refused", "stopped")
 
 
@@ -264,7 +264,7 @@ def test_a_refused_hand_over(cli, command):
         (("snapshot", "none", "-o", "s.csv"), "GroupNotFound"),
         (("rewind", "--group", "none", "--to-earliest", "-o", "r.csv"), "GroupNotFound"),
         (("verify", "none"), "GroupNotFound"),
-        (("verify", "old"), "Refused"),
+        (("verify", "old", "--wait", "0s"), "Refused"),
         (("watch", "old", "--wait", "0s"), "Refused"),
         (("delete-group", "old", "--yes"), "Refused"),
         (("rollback", RUN, "--yes"), "Refused"),

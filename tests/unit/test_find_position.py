@@ -9,8 +9,9 @@ import pytest
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.mirrors.find_position import find_position
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
-from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Counts, Method, Position, Status
+from migrate_groups.model.renames import Rename
 
 
 def part(text: str, start: int = 0, *, aborted: str = "", tombstones: str = "") -> LogPart:
@@ -312,11 +313,15 @@ def test_topics_are_found_under_the_names_of_mirrormakers_policies():
     }
 
 
+def renamed(text: str) -> Rename:
+    return Rename.parse(text, "--rename-topic")
+
+
 def test_a_topic_with_two_possible_names_is_refused():
     """If two topics of the target may be the mirror's copy, they are refused unless ``--rename-topic`` names one."""
     with pytest.raises(InvalidInput, match=r"topic 'orders' may be eu\.orders, orders on the target: .*--rename-topic"):
         TopicNames().of({"orders"}, {"orders", "eu.orders"})
-    assert TopicNames((Rename("orders=eu.orders"),)).of({"orders"}, {"orders", "eu.orders"}) == {"orders": "eu.orders"}
+    assert TopicNames((renamed("orders=eu.orders"),)).of({"orders"}, {"orders", "eu.orders"}) == {"orders": "eu.orders"}
 
 
 def test_rules_rename_topics():
@@ -324,7 +329,7 @@ def test_rules_rename_topics():
 
     If the target has no topic of this name, the topic is left out.
     """
-    rules = (Rename("eu.*=*"), Rename("*=us.*"))
+    rules = (renamed("eu.*=*"), renamed("*=us.*"))
     assert TopicNames(rules).of({"eu.orders", "stock", "x"}, {"orders", "us.stock"}) == {
         "eu.orders": "orders",
         "stock": "us.stock",
@@ -335,4 +340,4 @@ def test_rules_rename_topics():
 def test_a_rule_that_is_none_is_refused(text):
     """A malformed ``--rename-topic`` rule, such as ``orders`` or ``a=b=c``, is a usage error."""
     with pytest.raises(UsageError, match=r"--rename-topic is "):
-        Rename(text)
+        renamed(text)

@@ -103,3 +103,22 @@ def test_completion(shell):
     assert "--approved" in "".join(completed("migrate-groups migrate --app", shell))
     assert "overwrite" in "".join(completed("migrate-groups migrate --on-existing o", shell))
     assert completed("migrate-groups migrate spl", "bash") == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_yes_has_a_short_form(name):
+    """Each command with ``--yes`` also takes ``-y``."""
+    assert all("-y" in each.opts for each in PARSED[name].params if "--yes" in each.opts)
+
+
+def test_options_of_migrate_stand_by_when_one_needs_them(tmp_path):
+    """The help of ``migrate`` has its options under titles, in the order of a cut-over; none has more than eight."""
+    shown = CliHere(tmp_path)("migrate", "--help").stdout
+    parts = re.split(r"^([A-Z][a-z ]+):$", shown, flags=re.M)[1:]
+    titles = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert [*titles][:8] == [
+        *("Arguments", "Options", "Review", "Applications", "Write", "Safety", "Another cluster", "Cluster")
+    ]
+    options = {title: re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M) for title, text in titles.items()}
+    assert options["Applications"] == ["--stop-command", "--start-command", "--restart-command"]
+    assert max(map(len, options.values())) <= 8

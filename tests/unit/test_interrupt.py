@@ -145,7 +145,7 @@ def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeyp
         MIGRATE[:-1],
         ("delete-group", "old"),
         ("delete-offsets", "--group", "old", "--topic", "t"),
-        ("apply", "--group", "old", "--to-group", "new"),
+        ("apply", "--from-group", "old", "--to-group", "new"),
     ],
 )
 def test_interrupt_at_a_question(cli, monkeypatch, command):

@@ -86,9 +86,9 @@ def cluster() -> Cluster:
     return made
 
 
-def listed(cluster: Cluster, *topics: str, states: Iterable[str] = ()):
+def listed(cluster: Cluster, *topics: str, **filters: list[str]):
     patterns = [TopicPattern(topic) for topic in topics]
-    return {each.group: each for each in list_groups(cluster, FakeClock(), topics=patterns, states=[*states])}
+    return {each.group: each for each in list_groups(cluster, FakeClock(), topics=patterns, **filters)}
 
 
 def test_each_group_has_its_members_topics_and_lag(cluster):
@@ -144,6 +144,42 @@ def test_states_select_groups_in_any_letter_case(cluster):
     assert [*listed(cluster, states=["empty", "Stable"])] == ["bill", "idle", "old"]
     with pytest.raises(UsageError, match=r"unknown states Gone, Odd: choose from Assigning, .*, Stable"):
         listed(cluster, states=["stable", "Gone", "Odd"])
+
+
+def test_types_select_groups_in_any_letter_case(cluster):
+    """``list --type`` reads only the offsets of groups of the given types, in any letter case.
+
+    A type that Kafka does not have is an error.
+    """
+    cluster.join("new", member(subscription=["payments"], name="new"), group_type="consumer")
+    assert [*listed(cluster, types=["Consumer"])] == ["new"]
+    assert cluster.asked == ["new"]
+    assert [*listed(cluster, types=["consumer", "classic"], states=["Stable"])] == ["bill", "idle", "new"]
+    with pytest.raises(UsageError, match="unknown type kip-848: choose from classic, consumer, share, streams"):
+        listed(cluster, types=["kip-848"])
+
+
+def test_a_topic_selects_the_partitions_and_members_of_a_described_group(cluster):
+    """``describe --topic`` shows the group's partitions of the topic, and the members that read it or may read it.
+
+    A topic that no described group reads is an error.
+    """
+    cluster.join("bill", member(TopicPartition("orders", 0), name="reader", subscription=["orders"]))
+    cluster.join("bill", member(name="not known"))
+    found = describe(cluster, ["bill"], FakeClock(), topics=[TopicPattern("orders")])[0]
+    assert ([*found.topics], [each.partition for each in found.partitions], found.lag) == (["orders"], [0, 1], 6)
+    assert {each.member_id for each in found.members or ()} == {"reader-id", "not known-id"}
+    with pytest.raises(InvalidInput, match="no described group has an offset, a member or a subscription for unread"):
+        describe(cluster, ["bill", "idle"], FakeClock(), topics=[TopicPattern("unread")])
+
+
+def test_a_topic_and_a_type_are_options_of_the_commands(cli, cluster):
+    """``list --type`` and ``describe --topic`` select as the functions do, also with ``--all-groups``."""
+    assert "0 groups" in cli("list", "--type", "share").stdout
+    shown = cli("describe", "bill", "--topic", "orders").stdout
+    assert ("orders" in shown, "payments" in shown) == (True, False)
+    everything = cli("describe", "--all-groups", "--topic", "pay*").stdout
+    assert ("group idle" in everything, "group old" in everything) == (True, False)
 
 
 def test_a_group_that_is_deleted_meanwhile_is_left_out(cluster):

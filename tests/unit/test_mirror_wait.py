@@ -261,7 +261,7 @@ def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, cap
     move.copy(0, 20, 0)
     move.copy(0, 50, 1)
     move.target.commit("g", THERE, 12)
-    options = WriteOptions(settle=0, guard=0, on_existing="forward", uncommitted="earliest")
+    options = WriteOptions(settle=0, guard=0, on_existing="forward", on_uncommitted="earliest")
     prepared = plan_migration(move.target, move.wanted(options), move.clock, Silent())
     assert prepared is not None
     plan = prepared.plan

@@ -24,19 +24,56 @@ def last(cli: Connected, *command: str, code: int = 0) -> str:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("migrate", "split.toml", "--dry-run"), "the same command without --dry-run"),
+        (("migrate", "split.toml", "--dry-run"), "migrate-groups migrate split.toml"),
         (
             ("migrate", "split.toml", "--dry-run", "--plan-out", "my plan.json"),
-            "the same command with --approved 'my plan.json', and without --dry-run",
+            "migrate-groups migrate split.toml --approved 'my plan.json'",
         ),
-        (("apply", "split.csv", "--dry-run"), "the same command without --dry-run"),
-        (("apply", "split.csv", "--dry-run", "--plan-out", "plan.json"), "migrate-groups apply plan.json"),
+        (
+            ("migrate", "--dry-run", "-y", "--format=csv", "--rename", "new=x", "--settle=0s", "--hold", "split.toml"),
+            "migrate-groups migrate split.toml --rename new=x --hold --settle 0s",
+        ),
+        (
+            ("migrate", "split.toml", "--dry-run", "--start-command", "true secret", "--bootstrap-server", "h:1"),
+            "migrate-groups migrate split.toml --bootstrap-server h:1, with --start-command as now",
+        ),
+        (("apply", "split.csv", "--dry-run", "--copy"), "migrate-groups apply split.csv --copy"),
+        (
+            ("apply", "split.csv", "--dry-run", "--plan-out", "plan.json", "--to-group", "x", "--bootstrap-server=h:1"),
+            "migrate-groups apply plan.json --bootstrap-server h:1",
+        ),
+        (
+            ("delete-offsets", "--group", "old", "--topic", "t", "--dry-run", "--settle=0s"),
+            "migrate-groups delete-offsets --group old --topic t --settle 0s",
+        ),
         (("verify", "old", "--settle", "0s"), "migrate-groups snapshot old -o before.parquet"),
     ],
 )
 def test_a_command_that_writes_nothing_says_the_next_one(cli, command, said):
     """The last line of ``verify``, and of a dry run of ``migrate`` or ``apply``, is the next command to run."""
     assert last(cli, *command) == f"next: {said}"
+
+
+def test_the_comment_says_the_next_command(cli):
+    """The Markdown of a dry run has the command that writes the plan, beside which the plan lies.
+
+    It has none if a check refuses.
+    """
+    folder = cli.folder / "saved"
+    folder.mkdir()
+    comment = cli("migrate", "split.toml", "--dry-run", "--format", "markdown", "--plan-out", folder / "plan.json")
+    assert "\nNext: `migrate-groups migrate split.toml --approved plan.json`\n" in comment.stdout
+    command = ("apply", "split.csv", "--dry-run", "--format", "markdown")
+    assert "\nNext: `migrate-groups apply split.csv`\n" in cli(*command).stdout
+    cli.cluster.commit("new", PARTITION, 7)
+    assert "Next:" not in cli(*command, code=3).stdout
+
+
+def test_the_next_command_of_a_dry_run_writes(cli):
+    """The command that a dry run says can be typed as it is, and writes what was shown."""
+    said = last(cli, "migrate", "split.toml", "--dry-run", "--plan-out", "my plan.json", "--guard", "2ms")
+    cli(*shlex.split(said.removeprefix("next: migrate-groups ")), "--yes")
+    assert cli.offset("new") == 5
 
 
 @pytest.mark.parametrize(
@@ -254,3 +291,39 @@ def test_a_way_back_before_any_run_names_the_migration(cli, command):
     """
     said = last(cli, command, "split.toml.run", "--dry-run", code=2)
     assert said == "error: split.toml.run does not exist: migrate split.toml makes it"
+
+
+def reviewed(cli: Connected, *options: str) -> tuple[str, ...]:
+    """Save a plan, as a reviewer gets it, and return the command that writes it with further options."""
+    cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
+    return ("migrate", "split.toml", "--approved", "plan.json", "--yes", *options)
+
+
+def test_options_that_do_not_change_what_is_written_need_no_new_review(cli):
+    """A reviewed plan is written with another wait, settle, guard, second client, hold, run directory and commands."""
+    how = ("--wait", "1m", "--settle", "1ms", "--guard", "2ms", "--second-client", "none", "--hold")
+    also = ("--run-dir", "other.run", "--start-command", "true", "--stop-command", "true", "--reference", "CHG-1")
+    cli(*reviewed(cli, *how, *also, "--format", "json", "--timeout", "5s"))
+    assert cli.offset("new") == 5
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--on-existing", "forward"),
+        ("--on-uncommitted", "earliest"),
+        ("--on-out-of-range", "earliest"),
+        ("--on-removed", "restore"),
+        ("--any-kind",),
+        ("--copy",),
+        ("--rename", "new=x"),
+    ],
+    ids=lambda option: option[0],
+)
+def test_options_that_may_change_what_is_written_need_a_new_review(cli, option):
+    """A reviewed plan is refused with an option that changes what may be written, or that switches a check off."""
+    status, _, error = cli.outcome(*reviewed(cli, *option))
+    assert status == (3 if option[0] == "--rename" else 2)
+    assert "the plan differs from plan.json" in error
+    assert "have a new plan reviewed" in error
+    assert cli.offset("new") is None

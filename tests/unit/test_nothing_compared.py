@@ -71,7 +71,7 @@ def epochs(plan: Plan) -> set[int | None]:
 def test_checks_of_a_source_group_do_not_apply_to_offsets_without_one(cluster):
     """Without a source group, the checks that compare it with the snapshot are `not applicable`."""
     found = verdicts(checks(cluster, [row(group="new", partition=0), row(group="new", partition=1)]))
-    names = ("hidden topics", "stopped", "not moved", "vanished")
+    names = ("hidden topics", "stopped", "not moved", "removed")
     assert {name: found[name] for name in names} == dict.fromkeys(names, "not applicable")
 
 
@@ -96,10 +96,10 @@ def test_expired_offsets_are_not_compared_with_the_snapshot(cluster):
     If one is left, the check passes, and says how many it compared.
     """
     cluster.delete("old", [FIRST])
-    found = checks(cluster, BOTH, vanished="restore")["not moved"]
+    found = checks(cluster, BOTH, on_removed="restore")["not moved"]
     assert (found.verdict, found.reason) == ("pass", "1 partition as in the snapshot, 1 no longer has an offset")
     cluster.delete("old", [SECOND])
-    found = checks(cluster, BOTH, vanished="restore")["not moved"]
+    found = checks(cluster, BOTH, on_removed="restore")["not moved"]
     assert found.verdict == "not applicable"
 
 
@@ -184,7 +184,7 @@ def test_an_outdated_file_gets_one_advice(cluster):
     (refusal,) = plan.refusals(at_the_write=True)
     assert refusal.name == "not moved"
     assert refusal.reason.endswith("; take a new snapshot")
-    assert verdicts({each.name: each for each in plan.checks})["vanished"] == "not applicable"
+    assert verdicts({each.name: each for each in plan.checks})["removed"] == "not applicable"
 
 
 def test_an_outdated_file_of_a_running_group_gets_one_advice(cluster):
@@ -194,7 +194,7 @@ def test_an_outdated_file_of_a_running_group_gets_one_advice(cluster):
     cluster.commit("old", FIRST, 6)
     found = checks(cluster, BOTH)
     assert found["not moved"].reason.endswith("; stop the group, and take a new snapshot")
-    assert (found["vanished"].verdict, found["vanished"].reason.split("; ")[-1]) == ("refuse", "take a new snapshot")
+    assert (found["removed"].verdict, found["removed"].reason.split("; ")[-1]) == ("refuse", "take a new snapshot")
 
 
 def test_offsets_of_a_recreated_topic_are_not_judged_further(cluster):
@@ -204,14 +204,14 @@ def test_offsets_of_a_recreated_topic_are_not_judged_further(cluster):
     plan = plan_of(cluster, BOTH)
     assert [each.name for each in plan.refusals(at_the_write=True)] == ["topics"]
     found = verdicts({each.name: each for each in plan.checks})
-    assert {found[name] for name in ("not moved", "vanished", "complete", "in range")} == {"not applicable"}
+    assert {found[name] for name in ("not moved", "removed", "complete", "in range")} == {"not applicable"}
 
 
 def test_a_group_that_is_gone_gets_one_advice(cluster):
     """If the source group no longer exists, only `stopped` refuses, and names the option that restores its offsets."""
     rows = [structs.replace(each, source_group="gone") for each in BOTH]
     (refusal,) = plan_of(cluster, rows).refusals(at_the_write=True)
-    assert (refusal.name, refusal.reason.count("--vanished restore")) == ("stopped", 1)
+    assert (refusal.name, refusal.reason.count("--on-removed restore")) == ("stopped", 1)
 
 
 def test_metadata_above_the_limit_of_the_brokers_is_refused(cluster):

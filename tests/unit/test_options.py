@@ -144,9 +144,9 @@ GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
 def test_options_of_a_spec_are_read(tmp_path):
     """The options of the write are read from ``[options]`` of the spec, and ``fan_out`` from its top level."""
     read = spec(
-        tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
+        tmp_path, "fan_out = true\n" + GOOD + '[options]\non_uncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
     )
-    assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("earliest", 60, 0)
+    assert (read.options.on_uncommitted, read.options.settle, read.options.guard) == ("earliest", 60, 0)
     assert read.spec.fan_out
 
 
@@ -274,8 +274,11 @@ def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
         (GOOD + "topics_regex = ['a)|(b']", "not a regular expression"),
         (GOOD + "topics_regex = ['(?!test).*']", "no look-around and no back-references: invalid perl operator: ..!"),
         (GOOD + r"topics_regex = ['(a)\1']", r"invalid escape sequence: .1"),
-        (GOOD + "[options]\nuncommited = 'start'", "unknown key uncommited in .options.: did you mean uncommitted"),
-        (GOOD + "[options]\nuncommitted = 'end'", "uncommitted is 'end'; expected one of"),
+        (
+            GOOD + "[options]\non_uncommited = 'start'",
+            "unknown key on_uncommited in .options.: did you mean on_uncommitted",
+        ),
+        (GOOD + "[options]\non_uncommitted = 'end'", "on_uncommitted is 'end'; expected one of"),
         (GOOD + "[options]\nsettle = 10", "option settle must be text"),
         (GOOD + "[options]\nsettle = '10'", "settle is '10'; expected a duration"),
         (GOOD + "[stay]\ngroups = ['x']", "unknown key groups in .stay.: expected topics, topics_regex"),

@@ -81,7 +81,7 @@ def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monk
         (("delete-group", "none", "--yes"), 3),
         (("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes"), 0),
         (("delete-offsets", "--group", "old", "--topic", "t", "--dry-run"), 1),
-        (("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes"), 0),
+        (("apply", "--from-group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes"), 0),
     ],
 )
 def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):

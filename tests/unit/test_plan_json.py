@@ -28,6 +28,7 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import TranslatedOffset, Translation
+from migrate_groups.planning.written_by import WrittenBy
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.rows import NOON, row
@@ -131,6 +132,7 @@ EXECUTION = st.builds(
     moved=st.lists(TEXT, max_size=2).map(tuple),
     not_watched=st.lists(TEXT, max_size=2).map(tuple),
     remarks=st.lists(TEXT, max_size=2).map(tuple),
+    by=st.builds(WrittenBy, operator=TEXT, version=TEXT, reference=TEXT),
 )
 RECEIPT = st.lists(EXECUTION, max_size=3).map(
     lambda executions: Receipt(

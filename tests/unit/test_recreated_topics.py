@@ -121,13 +121,13 @@ def test_a_resumed_hand_over_does_not_write_offsets_of_the_old_topic(cli, monkey
 def test_the_baseline_does_not_restore_offsets_of_the_old_topic(cli, monkeypatch):
     """If `migrate` is interrupted, its topic recreated and its old group deleted, a re-run restores no old offset.
 
-    Even with ``--vanished restore`` it ends with exit code 3.
+    Even with ``--on-removed restore`` it ends with exit code 3.
     """
     with monkeypatch.context() as patched:
         patched.setattr(migrate, "write_plan", interrupt)
         cli(*MIGRATE, code=130)
     recreate(cli)
     cli.cluster.delete_group("old")
-    error = cli.fails(*MIGRATE, "--vanished", "restore", code=3)
-    assert "complete: 2 partitions without a committed offset: t-0, t-1; pass --uncommitted earliest" in error
+    error = cli.fails(*MIGRATE, "--on-removed", "restore", code=3)
+    assert "complete: 2 partitions without a committed offset: t-0, t-1; pass --on-uncommitted earliest" in error
     assert cli.offset("new") is None

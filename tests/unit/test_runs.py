@@ -463,29 +463,29 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """If the source group expires during ``--settle``, ``--vanished restore`` hands over its last known offsets."""
+    """If the source group expires during ``--settle``, ``--on-removed restore`` hands over its last known offsets."""
     with expiring(cli, monkeypatch):
-        cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
+        cli(*MIGRATE, "--settle", "5s", "--on-removed", "restore")
     assert cli.offset("new") == 5
 
 
 def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypatch):
     """If the source group expires during ``--settle``, the error of `migrate` counts its expired offsets.
 
-    The error names ``--vanished restore``, which hands them over. A re-run without this option names it again.
+    The error names ``--on-removed restore``, which hands them over. A re-run without this option names it again.
     """
     with expiring(cli, monkeypatch):
         error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
     assert "group 'old' has no committed offset any more: 1 committed offset expired or deleted since this run" in error
-    assert "pass --vanished restore to hand over the offsets read before" in error
+    assert "pass --on-removed restore to hand over the offsets read before" in error
     assert (cli.folder / RUN / "baseline.parquet").exists()
-    assert "pass --vanished restore" in cli.fails(*MIGRATE, code=3)
-    cli(*MIGRATE, "--vanished", "restore")
+    assert "pass --on-removed restore" in cli.fails(*MIGRATE, code=3)
+    cli(*MIGRATE, "--on-removed", "restore")
     assert cli.offset("new") == 5
 
 
 def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
-    """If an expired group had members when its offsets were last read, ``--vanished restore`` is refused.
+    """If an expired group had members when its offsets were last read, ``--on-removed restore`` is refused.
 
     The group may have committed later offsets before it expired.
     """
@@ -493,7 +493,7 @@ def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     cli.cluster.leave("old", "runs")
     cli.cluster.delete_group("old")
-    assert "still ran when they were read" in cli.fails(*MIGRATE, "--vanished", "restore", code=3)
+    assert "still ran when they were read" in cli.fails(*MIGRATE, "--on-removed", "restore", code=3)
     assert cli.offset("new") is None
 
 

@@ -23,13 +23,13 @@ SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
         ),
         ('settle = "0s"\nguard = "20d"', "pass --settle 0s --guard 1728000s to apply"),
         (
-            'out_of_range = "earliest"\nvanished = "restore"\nuncommitted = "leave"',
-            "pass --uncommitted leave --out-of-range earliest --vanished restore to apply",
+            'on_out_of_range = "earliest"\non_removed = "restore"\non_uncommitted = "leave"',
+            "pass --on-uncommitted leave --on-out-of-range earliest --on-removed restore to apply",
         ),
-        ('uncommitted = "latest"', 'uncommitted = "latest" is for migrate alone'),
+        ('on_uncommitted = "latest"', 'on_uncommitted = "latest" is for migrate alone'),
         (
-            'uncommitted = "latest"\nguard = "1s"',
-            'pass --guard 1s to apply; uncommitted = "latest" is for migrate alone',
+            'on_uncommitted = "latest"\nguard = "1s"',
+            'pass --guard 1s to apply; on_uncommitted = "latest" is for migrate alone',
         ),
     ],
 )

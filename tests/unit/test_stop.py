@@ -144,5 +144,5 @@ def test_a_regular_expression_that_matches_the_topic_is_named(tmp_path, monkeypa
     if stopped:
         cli("verify", "old", "--topic", "t", "--settle", "1ms")
     else:
-        refusal = cli.fails("verify", "old", "--topic", "t", "--settle", "1ms", code=3)
+        refusal = cli.fails("verify", "old", "--topic", "t", "--wait", "0s", "--settle", "1ms", code=3)
         assert f"old has 1 member assigned or subscribed to t (app at h subscribed to regex {regex}; " in refusal

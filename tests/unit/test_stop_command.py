@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -111,9 +112,19 @@ def test_a_stop_command_that_fails_ends_the_run(cli):
 def test_members_that_do_not_stop_are_started_again(cli):
     """If members still run when ``--wait`` is over, the ``--restart-command`` runs, because others have stopped."""
     cli.cluster.join("old", MEMBER)
-    done = cli(*MIGRATE, "--wait", "0s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
+    done = cli(*MIGRATE, "--wait", "60s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
     assert runs(cli) == ["stop", "restart"]
     assert "nothing was written; starting the old applications again: sh" in done.stderr
+
+
+def test_nothing_is_started_again_while_the_stop_command_runs(cli):
+    """If the ``--stop-command`` has not ended when ``--wait`` is over, the ``--restart-command`` does not run."""
+    command = stops(cli, "read line < fifo")
+    os.mkfifo(cli.folder / "fifo")
+    done = cli(*MIGRATE, "--wait", "0s", "--stop-command", command, "--restart-command", RESTART, code=3)
+    assert "--stop-command still runs: START THE OLD APPLICATIONS by hand, once it has ended" in done.stderr
+    (cli.folder / "fifo").write_text("go on\n")
+    assert "restart" not in runs(cli)
 
 
 def test_a_restart_that_fails_is_said(cli, monkeypatch):

@@ -9,6 +9,8 @@ from operator import itemgetter
 import pytest
 
 from migrate_groups.cli import console
+from migrate_groups.cli.terminal import Terminal
+from migrate_groups.planning.checks.source import LINGERS
 from migrate_groups.show.result import NAME, OFFSET, TEXT, Column, Kind, Result, Table
 
 NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]", "[link=x]y[/link]", "ends in \\\\")
@@ -59,3 +61,21 @@ def test_no_id_is_broken_at_any_width(monkeypatch, columns, is_terminal):
     assert first == f"{group}  {member}   12"
     assert re.fullmatch(rf"größe-群 +{member}    7  (something is the matter with {member}: ?){{9}}", second)
     assert message == f"group {group}"
+
+
+def test_the_clause_on_killed_members_is_said_once(capsys):
+    """While groups that must stop still run, the first line says what a killed member means, and no later line does.
+
+    A line that does not change is not repeated within 15 s.
+    """
+    terminal, two, one = Terminal(), f"is Stable with 2 members (a, b; {LINGERS})", f"has 1 member (a; {LINGERS})"
+    for seconds, reasons in ((0, [two]), (5, [two]), (6, [one]), (21, [one])):
+        terminal.still_running({"old": reasons, "older": [two], "stopped": []}, {}, seconds)
+    assert capsys.readouterr().err.splitlines() == [
+        f"   0 s  old is Stable with 2 members (a, b; {LINGERS})",
+        "   0 s  older is Stable with 2 members (a, b)",
+        "   6 s  old has 1 member (a)",
+        "   6 s  older is Stable with 2 members (a, b)",
+        "  21 s  old has 1 member (a)",
+        "  21 s  older is Stable with 2 members (a, b)",
+    ]

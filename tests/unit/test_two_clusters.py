@@ -14,9 +14,10 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
-from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.renames import Rename
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.claims import Claim, ClaimState, encode
 from migrate_groups.planning.options import WriteOptions
@@ -115,13 +116,13 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 def test_partitions_without_a_commit(move):
     """If the source group has no committed offset in a partition, the write is refused.
 
-    With ``--uncommitted leave`` the partition is left out.
+    With ``--on-uncommitted leave`` the partition is left out.
     """
     move.commit(30)
     move.copy(0, 50)
     verdict, reason = move.verdict("complete")
     assert (verdict, "orders-1" in reason) == (Verdict.REFUSE, True)
-    move.migrate(WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    move.migrate(WriteOptions(settle=0, guard=0, on_uncommitted="leave"))
     assert move.there() == {0: 30}
 
 
@@ -132,7 +133,7 @@ def test_offsets_of_the_source_that_expire_after_the_write(move):
     move.migrate()
     move.source.delete("g", [HERE])
     move.migrate()
-    assert move.verdict("vanished")[0] is Verdict.WARN
+    assert move.verdict("removed")[0] is Verdict.WARN
     assert move.there() == {0: 30, 1: 10}
 
 
@@ -169,7 +170,7 @@ def test_what_cannot_be_moved(move):
     move.target.create_topic("orders", 2)
     with pytest.raises(InvalidInput, match="--rename-topic"):
         move.plan()
-    move.mirror = move.mirror._replace(names=TopicNames((Rename("orders=us.orders"),)))
+    move.mirror = move.mirror._replace(names=TopicNames((Rename.parse("orders=us.orders", "--rename-topic"),)))
     verdict, reason = move.verdict("translated offsets")
     assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
     move.mirror = move.mirror._replace(target=move.mirror.source)
@@ -220,13 +221,13 @@ def test_an_offset_among_identical_records_is_accepted_at_its_price(move):
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
     """If the source's committed offset is below the log start offset, the write is refused.
 
-    With ``--out-of-range earliest``, the target gets the log start offset. A re-run with this option is accepted.
+    With ``--on-out-of-range earliest``, the target gets the log start offset. A re-run with this option is accepted.
     """
     move.commit(10, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 20)
     assert move.verdict("in range")[0] is Verdict.REFUSE
-    raised = WriteOptions(settle=0, guard=0, out_of_range="earliest")
+    raised = WriteOptions(settle=0, guard=0, on_out_of_range="earliest")
     move.migrate(raised)
     assert move.there() == {0: 20, 1: 10}
     move.migrate(raised)
@@ -282,7 +283,7 @@ def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)
-    verdict, reason = move.verdict("existing offsets", WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    verdict, reason = move.verdict("existing offsets", WriteOptions(settle=0, guard=0, on_uncommitted="leave"))
     assert (verdict, "and stays there" in reason) == (Verdict.REFUSE, True)
 
 
@@ -295,7 +296,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
     move.copy(0, 50)
     move.migrate()
     move.source.create_topic("us.eu.orders", 2)
-    names = TopicNames((Rename("eu.orders=us.eu.orders"),))
+    names = TopicNames((Rename.parse("eu.orders=us.eu.orders", "--rename-topic"),))
     back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, names)
     wanted = move.wanted(OPTIONS, mirror=back)
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))

@@ -206,6 +206,9 @@ def test_only_what_was_reviewed_is_moved(cli):
         (("billin?x",), (), "did you mean billing?"),
         (("billing",), ("--format", "markdown"), "--format markdown shows one plan"),
         (("billing",), ("--approved", "plan.json"), "name the folder of --plan-out"),
+        (("billing",), ("--rename", "st*=other*"), "group st* not among the groups of the spec: billing"),
+        (("billing",), ("--rename", "billing=*"), "write one * on both sides, or none"),
+        (("billing",), ("--rename", "billing"), "--rename is 'billing'; expected OLD=NEW, such as"),
         (("billing",), ("--rename", "stock=other"), "group stock not among the groups of the spec: billing"),
         (("billing", "stock"), ("--rename", "billing=x", "--rename", "stock=x"), "give 'x' the offsets of 2 groups"),
         (("billing", "stock"), ("--rename", "billing=stock"), "would give 'stock' the offsets of 2 groups"),
@@ -275,6 +278,14 @@ def test_a_rehearsal_under_other_names(cli):
     cli.spec("billing", "stock")
     cli(*MOVE, "--rename", "billing=rehearsal")
     assert [cli.there(group) for group in ("billing", "rehearsal", "stock")] == [None, 15, 25]
+
+
+def test_a_star_renames_several_groups(cli):
+    """``--rename '*=stage-*'`` gives each group another name on the target cluster; an earlier rule comes first."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    cli(*MOVE, "--rename", "billing=rehearsal", "--rename", "*=stage-*")
+    assert [cli.there(group) for group in ("billing", "rehearsal", "stock", "stage-stock")] == [None, 15, None, 25]
 
 
 def test_a_running_group_waits_for_the_mirror_and_the_next_one_follows(cli):

@@ -50,10 +50,13 @@ def advise(
             "--output",
             "-o",
             metavar="OUT",
-            help="With --spec-for the .toml file to write, or - for stdout. With --log a new folder for tables, "
-            "advice.md and advice.html.",
-            show_default="- with --spec-for",
+            help="With --spec-for: the .toml file to write, or - for stdout.",
+            show_default="-",
         ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="With --log: a new folder for tables, advice.md and advice.html."),
     ] = None,
     log: Annotated[
         Path | None,
@@ -77,7 +80,7 @@ def advise(
         Path | None,
         typer.Option(
             "--after",
-            metavar="RUN_DIR",
+            metavar="RUN",
             help="With --log: compare what was predicted with what the log shows since this split, of migrate.",
         ),
     ] = None,
@@ -93,29 +96,29 @@ def advise(
     Example: migrate-groups advise --spec-for big-group -o split.toml
     """
     if spec_for is not None:
-        if groups or group or log or after:
-            raise UsageError("--spec-for names the one group to look at: name no other, no --log and no --after")
+        if groups or group or log or after or report:
+            raise UsageError("--spec-for names the one group to look at: name no other, no --log, --after or --report")
         _write_spec(connection, spec_for, application or [], output or Path("-"), output_format)
         return
-    if application:
-        raise UsageError("--application goes with --spec-for: pass both")
+    if application or output is not None:
+        raise UsageError("--application and -o go with --spec-for; with --log, --report names the folder to write")
     named = options.all_groups(groups, group) if groups or group else None
     if after is not None and (named is not None or log is None):
         raise UsageError("--after has the names of the groups: name none, and pass --log DIR")
     if log is not None:
-        if output is None:
-            raise UsageError("--log needs -o OUT: a new folder for tables and pages")
+        if report is None:
+            raise UsageError("--log needs --report DIR: a new folder for tables and pages")
         from migrate_groups.migration.offsets_topic.costs import CostsRequest
 
-        asked = CostsRequest(named, log, output, None if since is None else parse_span(since, "--since"))
+        asked = CostsRequest(named, log, report, None if since is None else parse_span(since, "--since"))
         require_spark()
         if after is None:
             _measure(connection, asked, output_format)
         else:
             _compare_after(connection, asked, after, output_format)
         return
-    if output is not None or since is not None:
-        raise UsageError("-o goes with --spec-for or --log, --since with --log: pass both")
+    if report is not None or since is not None:
+        raise UsageError("--report and --since go with --log: pass both")
     with connection.open_reader() as reader:
         from migrate_groups.migration.advise import shared_groups
         from migrate_groups.show import advice as views

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.terminal import Terminal
+from migrate_groups.cli.typed_command import CONNECTION, without_dry_run
 from migrate_groups.cli.write_options import AppliedOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
+from migrate_groups.planning.options import FREE
 from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from migrate_groups.planning.execution import Execution
     from migrate_groups.planning.plan import Plan
 
+_WITH_A_PLAN = CONNECTION | FREE | {"receipt", "reference"}
+"""The parameters that may stand beside a saved plan, and that are worth typing again."""
 _STREAMS = {Path("/dev/fd"), Path("/dev/stdin"), Path("/proc")}
 """Files and folders beside which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
 
@@ -41,10 +46,12 @@ def apply(
         ),
     ] = None,
     *,
-    group: Annotated[
+    from_group: Annotated[
         list[str] | None,
         typer.Option(
-            "--group", metavar="OLD", help="In place of FILE: all committed offsets of this group, which has stopped."
+            "--from-group",
+            metavar="OLD",
+            help="In place of FILE: all committed offsets of this group, which has stopped.",
         ),
     ] = None,
     to_group: Annotated[
@@ -71,13 +78,14 @@ def apply(
         Path | None,
         typer.Option(
             "--receipt",
-            metavar="RECEIPT",
+            metavar="FILE",
             help="The file for the receipt, which records the outcome of each partition and which rollback reads.",
-            show_default="<FILE>.receipt.json; with --to-group <FILE>.<GROUP>.receipt.json; with --group "
+            show_default="<FILE>.receipt.json; with --to-group <FILE>.<GROUP>.receipt.json; with --from-group "
             "<OLD>.<GROUP>.receipt.json",
         ),
     ] = None,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     force: plans.ForcePlan = False,
     write_options: AppliedOptions,
     connection: Connection,
@@ -85,7 +93,7 @@ def apply(
     """Write the offsets of a file to groups: check, show the plan, ask, write and read back.
 
     FILE may be a plan that a dry run saved. Then exactly this plan is written, or nothing if the groups have moved
-    since. With --group in place of FILE, a stopped group hands over all its committed offsets to --to-group.
+    since. With --from-group in place of FILE, a stopped group hands over all its committed offsets to --to-group.
 
     The old group must have stopped when the snapshot is taken, and stay stopped. To copy a group that keeps
     running, write the file with rewind --group OLD --to-current: it names no old group, so no old group has to
@@ -93,7 +101,7 @@ def apply(
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
 
-    Example: migrate-groups apply --group old --to-group new
+    Example: migrate-groups apply --from-group old --to-group new
     """
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
     from migrate_groups.migration.hand_over.apply import apply as write
@@ -105,8 +113,9 @@ def apply(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
+    by = written_by(reference)
     given = write_options.given() | ({"restore": True} if restore else {})
-    source = _source(file, group, to_group or [], given, fan_out=fan_out, no_source_group=no_source_group)
+    source = _source(file, from_group, to_group or [], given, fan_out=fan_out, no_source_group=no_source_group)
     path = receipt or source.receipt
     if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
         raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
@@ -119,7 +128,9 @@ def apply(
             if plan is None:
                 terminal.show_receipt(record.receipt)
                 return
-        terminal.dry_run(plan, wanted.rows.rows)
+        # The reader of a comment has the plan in a folder of their own.
+        there = _after_dry_run(plan, plan_out and Path(plan_out.name), file)
+        terminal.dry_run(plan, wanted.rows.rows, "" if plan.verdict == "pending" else there)
         plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
     if path is None:
@@ -129,7 +140,7 @@ def apply(
             f"the offsets come from {'stdin' if is_stdin else file}: say with --receipt where the receipt goes{also}"
         )
     terminal.check_can_be_asked()
-    with open_receipt(path) as record:
+    with open_receipt(path, by=by) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
         with connection.open_writer() as clients:
             execution = write(clients, source.read(clients.writer, clock), record, clock, terminal)
@@ -146,9 +157,9 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
     if plan.verdict == "pending" and sources:
         return (
             f"stop the old applications, then migrate-groups {shell_command('verify', sources, '--wait 5m')}, and "
-            f"{'apply a new snapshot' if file else plans.SAME_COMMAND}"
+            f"{'apply a new snapshot' if file else without_dry_run()}"
         )
-    return f"migrate-groups {shell_command('apply', [str(plan_out)])}" if plan_out else plans.SAME_COMMAND
+    return without_dry_run(only=_WITH_A_PLAN, to=[str(plan_out)]) if plan_out else without_dry_run()
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
@@ -187,29 +198,29 @@ class _Source(NamedTuple):
 
 def _source(
     file: Path | None,
-    group: list[str] | None,
+    from_group: list[str] | None,
     to_group: list[str],
     given: Mapping[str, Any],
     *,
     fan_out: bool,
     no_source_group: bool,
 ) -> _Source:
-    """Return the source of the offsets to write: FILE or ``--group``.
+    """Return the source of the offsets to write: FILE or ``--from-group``.
 
     to_group: the target groups; if empty, each row's ``group`` is its target group. given: the write options on the
-    command line, by name. Raises `UsageError` if FILE and ``--group`` are both given or both missing.
+    command line, by name. Raises `UsageError` if FILE and ``--from-group`` are both given or both missing.
     """
-    if group:
-        source = options.one_group(group)
+    if from_group:
+        source = options.one_group(from_group, "--from-group")
         if file is not None:
-            raise UsageError(f"FILE ({file}) and --group {source} contradict each other: pass one of them")
+            raise UsageError(f"FILE ({file}) and --from-group {source} contradict each other: pass one of them")
         if no_source_group:
-            raise UsageError(f"--no-source-group contradicts --group {source}: pass one of them")
+            raise UsageError(f"--no-source-group contradicts --from-group {source}: pass one of them")
         read = plans.application_of_group(source, given, to_group, fan_out=fan_out)
         receipt = Path(f"{in_file_name([source])}.{in_file_name(to_group)}.receipt.json")
         return _Source(read, receipt, "the same command")
     if file is None:
-        raise UsageError("no offsets to write: name a FILE, or the old group with --group")
+        raise UsageError("no offsets to write: name a FILE, or the old group with --from-group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     plans.check_source_groups(wanted, file, no_source_group=no_source_group)
     targets = in_file_name(to_group)

@@ -17,7 +17,7 @@ from migrate_groups.text import shell_command
 
 
 def audit(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run directory of migrate.")],
     *,
     log: Annotated[
         Path | None,
@@ -63,10 +63,10 @@ def audit(
     from migrate_groups.show.audit import conclusion, result
 
     open_target = target.connection(connection).open_offsets_topic if target.is_named else None
-    asked = AuditRequest(run_dir, log, without_membership or [])
+    asked = AuditRequest(run, log, without_membership or [])
     found = judged(asked, connection.open_offsets_topic, open_target, spark_here, Reporter())
     show_as(output_format, result(found))
     found.check()
     talk(conclusion(found))
     if not found.new.get("no-commit-yet"):
-        talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run_dir)])}")
+        talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run)])}")

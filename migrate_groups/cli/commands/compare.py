@@ -39,7 +39,7 @@ def compare(
         Path | None,
         typer.Option(
             "--report",
-            metavar="OUT",
+            metavar="DIR",
             help="A new folder for report.html and translated_offsets.parquet, which have the status and the evidence "
             "of each partition.",
         ),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
@@ -23,6 +24,7 @@ def delete_groups(
     *,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
@@ -38,6 +40,7 @@ def delete_groups(
     from migrate_groups.show.short_results import deleted
 
     wanted, clock = options.all_groups(groups, group), SystemClock()
+    by = written_by(reference)
     terminal = Terminal(yes=yes, output_format=output_format)
     if dry_run:
         with connection.open_reader() as reader:
@@ -45,12 +48,12 @@ def delete_groups(
             committed = what_would_go(reader, wanted, clock)
         terminal.would_delete(committed)
         if output_format == "json":
-            print_document(deleted(committed))
+            print_document(deleted(committed, by=by))
         return
     terminal.check_can_be_asked()
     with connection.open_writer() as clients:
         warn_of_hidden_topics(clients.writer)
         done = delete(clients.writer, wanted, clock, terminal)
     if output_format == "json":
-        print_document(deleted(done.committed, done.deleted, done.failures))
+        print_document(deleted(done.committed, done.deleted, done.failures, by=by))
     done.check()

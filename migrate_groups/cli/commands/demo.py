@@ -43,9 +43,9 @@ def demo(
         Tale,
         typer.Option(
             "--story",
-            help="migration: a group is split, step by step. overload: one application restarts, and the others in "
-            "its group wait; advise proposes a split, and the seconds before and after it are measured. clusters: an "
-            "application moves to another cluster, to which MirrorMaker 2 copies its topics.",
+            help="migration: a group is split, and this is undone. overload: one application restarts, and the others "
+            "in its group wait; advise proposes a split, and the seconds before and after it are measured. clusters: "
+            "an application moves to another cluster, to which MirrorMaker 2 copies its topics.",
         ),
     ] = Tale.MIGRATION,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
@@ -56,8 +56,8 @@ def demo(
 ) -> None:
     """Show a whole migration on a Kafka of this machine.
 
-    Three applications share one group. Each gets a group of its own while a producer keeps producing. Then every
-    record is counted. Other stories: --story. It needs Java 17 or later.
+    Three applications share one group. Each gets a group of its own while a producer keeps producing. Then this is
+    undone, and every record is counted. Other stories: --story. It needs Java 17 or later.
 
     Example: migrate-groups demo --story overload
     """
@@ -139,10 +139,14 @@ def _telling(*, to_stderr: bool) -> Iterator[Telling]:
 
     console = Console(highlight=False, soft_wrap=True, stderr=to_stderr)
     status = console.status("")
+    waits: list[str] = []
 
     def quietly(tell: Callable[[str], None]) -> Callable[[str], None]:
         def told(text: str) -> None:
             status.stop()
+            # Without a terminal, a wait is shown once: with the last line of its progress.
+            if waits:
+                console.print(Text(f"  {waits.pop()}"))
             tell(text)
 
         return told
@@ -152,7 +156,7 @@ def _telling(*, to_stderr: bool) -> Iterator[Telling]:
             status.update(Text(text))
             status.start()
         else:
-            console.print(Text(f"  {text}"))
+            waits[:] = [text]
 
     try:
         yield Telling(

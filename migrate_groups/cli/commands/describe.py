@@ -18,6 +18,15 @@ def describe(
     group: options.GroupOption = None,
     *,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Describe every group of the cluster.")] = False,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only partitions of this topic, and the members that read it or whose topics are not known. A topic, "
+            "or a quoted glob such as 'payments.*'; may be repeated.",
+        ),
+    ] = None,
     time_lag: options.TimeLag = False,
     output_format: options.TableFormat = "table",
     connection: Connection,
@@ -31,6 +40,9 @@ def describe(
     if not (all_groups or groups or group):
         raise UsageError("no group given: name at least one, or pass --all-groups")
     wanted = [] if all_groups else options.all_groups(groups, group)
+    from migrate_groups.snapshots.selection import TopicPattern
+
+    patterns = [TopicPattern(each) for each in topic or ()]
     with connection.open_reader() as reader:
         from migrate_groups.migration.reading import groups as reading
         from migrate_groups.migration.reading.claims import claims_in_words
@@ -38,7 +50,10 @@ def describe(
         from migrate_groups.show import groups as views
 
         clock = SystemClock()
-        found = reading.list_groups(reader, clock) if all_groups else reading.describe(reader, wanted, clock)
+        if all_groups:
+            found = reading.of_topics(reading.list_groups(reader, clock, topics=patterns), patterns)
+        else:
+            found = reading.describe(reader, wanted, clock, topics=patterns)
         if time_lag:
             found, remark = with_time_lags(reader, found)
             if remark:

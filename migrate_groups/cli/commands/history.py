@@ -31,7 +31,7 @@ def history(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="A new folder for history.parquet and history.html.")
+        Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder for history.parquet and history.html.")
     ],
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="The time between two points of the history.")

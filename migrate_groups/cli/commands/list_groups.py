@@ -32,6 +32,14 @@ def list_groups(
             help="Only groups in this state, such as Stable or Empty, in any letter case; may be repeated.",
         ),
     ] = None,
+    group_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only groups of this type: classic, consumer (KIP-848), share or streams; may be repeated.",
+        ),
+    ] = None,
     output_format: options.TableFormat = "table",
     connection: Connection,
 ) -> None:
@@ -46,7 +54,7 @@ def list_groups(
         from migrate_groups.migration.reading import groups
         from migrate_groups.show import groups as views
 
-        found = groups.list_groups(reader, SystemClock(), topics=patterns, states=state or ())
+        found = groups.list_groups(reader, SystemClock(), topics=patterns, states=state or (), types=group_type or ())
         warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
     show_as(output_format, views.listing(found))

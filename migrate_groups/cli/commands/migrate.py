@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import move_groups, options, plans
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
@@ -20,6 +20,7 @@ from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.move_groups import MoveGroups
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
+from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -45,6 +46,7 @@ def migrate(
         typer.Option(
             "--approved",
             metavar="PLAN",
+            rich_help_panel=options.REVIEW,
             help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions, or options that change "
             "what is written, differ.",
         ),
@@ -57,12 +59,12 @@ def migrate(
             help="How long to wait until the old group has stopped. With a mirror, it also limits the wait for the "
             "mirror before the stop, and the one after it.",
         ),
-    ] = "10m",
+    ] = options.WAIT,
     run_dir: Annotated[
         Path | None,
         typer.Option(
             "--run-dir",
-            metavar="DIR",
+            metavar="RUN",
             help="The folder for the plan, the receipt and what reconcile and audit need.",
             show_default="<SPEC>.run",
         ),
@@ -71,14 +73,17 @@ def migrate(
         list[str] | None,
         typer.Option(
             "--rename",
-            metavar="GROUP=NAME",
-            help="Use another name for a group of the spec, for a rehearsal; may be repeated.",
+            metavar="OLD=NEW",
+            rich_help_panel=options.REVIEW,
+            help="Use another name for a group of the spec, for a rehearsal, such as orders=stage-orders or "
+            "'*=stage-*'; may be repeated.",
         ),
     ] = None,
     hold: Annotated[
         bool,
         typer.Option(
             "--hold",
+            rich_help_panel=options.SAFETY,
             help="Join the stopped old group, so that no other consumer gets its partitions until the guard is over. "
             "Then watch the group again, as long as the guard. Only if no topic stays with the old group.",
         ),
@@ -88,6 +93,7 @@ def migrate(
         typer.Option(
             "--stop-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="Run this command, without a shell, once the plan is agreed and all checks but those of the stop have "
             "passed. It should stop the old applications and return within --wait; if it fails, nothing is written.",
         ),
@@ -97,6 +103,7 @@ def migrate(
         typer.Option(
             "--start-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="Run this command, without a shell, as soon as the new applications may start. It should start them "
             f"and return: it is awaited until {SECONDS_TO_START:g} s after the guard. If it fails, or has not ended "
             "then, the exit code is 4. A re-run runs it again if no new group has started.",
@@ -107,11 +114,13 @@ def migrate(
         typer.Option(
             "--restart-command",
             metavar="COMMAND",
+            rich_help_panel=options.APPLICATIONS,
             help="With --stop-command: run this command, without a shell, if nothing was written after the stop. It "
             "should start the old applications again.",
         ),
     ] = None,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     detailed_exitcode: plans.DetailedExitcode = False,
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
@@ -161,13 +170,19 @@ def migrate(
         "accept_reread": copies.accept_reread,
         "trust_copy": tuple(copies.trust_copy or ()),
     }
-    seconds = parse_duration(wait, "--wait")
+    seconds, by = parse_duration(wait, "--wait"), written_by(reference)
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
         commands = ApplicationCommands.of(stop_command, start_command, restart_command, run.folder)
         reviewed = _approved(approved)
         wanted = MigrateRequest(
-            file=file, options=replace(file.options, **given), run=run, wait=seconds, hold=hold, approved=reviewed
+            file=file,
+            options=replace(file.options, **given),
+            run=run,
+            wait=seconds,
+            hold=hold,
+            approved=reviewed,
+            by=by,
         )
         terminal = Terminal(
             yes=yes, output_format=output_format, plan_out=plan_out, force=force, commands=commands, is_part=is_whole
@@ -193,18 +208,18 @@ def migrate(
     with mirror as opened:
         assert opened is not None  # noqa: S101  a target cluster is named
         found = (whole.plan if dry_run else whole.move)(opened, written_to)
-    move_groups.conclude(found, output_format, detailed=detailed_exitcode)
+    move_groups.conclude(found, output_format, plan_out, detailed=detailed_exitcode)
 
 
 def _dry_run(
     one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection, *, detailed: bool
 ) -> None:
+    saved = one.terminal.plan_out
     with mirror as opened, written_to.open_reader() as reader:
-        plan = one.dry_run(reader, opened)
+        # The reader of a comment has the plan in a folder of their own.
+        plan = one.dry_run(reader, opened, _after_dry_run(saved and Path(saved.name)))
     if plan is not None:
-        saved = one.terminal.plan_out
-        approved_by = f"with --approved {shlex.quote(str(saved))}, and " if saved else ""
-        plans.conclude_dry_run(plan, f"the same command {approved_by}without --dry-run", detailed=detailed)
+        plans.conclude_dry_run(plan, _after_dry_run(saved), detailed=detailed)
 
 
 def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
@@ -212,6 +227,10 @@ def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written
     with mirror as opened, written_to.open_writer() as clients:
         outcome = one.write(clients, opened)
     one.conclude(outcome)
+
+
+def _after_dry_run(saved: Path | None) -> str:
+    return without_dry_run(*(("--approved", str(saved)) if saved else ()))
 
 
 def _approved(path: Path | None) -> tuple[str, Plan] | None:
@@ -223,12 +242,11 @@ def _approved(path: Path | None) -> tuple[str, Plan] | None:
 
 
 def _names(renames: list[str] | None) -> dict[str, str]:
-    pairs = [each.partition("=") for each in renames or []]
-    wrong = ["".join(pair) for pair in pairs if not all(pair)]
-    if wrong:
-        raise UsageError(f"--rename {wrong[0]!r}; expected GROUP=NAME")
-    names = {old: new for old, _, new in pairs}
-    if len(names) < len(pairs):
-        twice = [old for old, count in Counter(old for old, *_ in pairs).items() if count > 1]
+    from migrate_groups.model.renames import Rename
+
+    rules = [Rename.parse(each, "--rename") for each in renames or []]
+    names = {each.old: each.new for each in rules}
+    if len(names) < len(rules):
+        twice = [old for old, count in Counter(each.old for each in rules).items() if count > 1]
         raise UsageError(f"--rename is given more than once for {named('group', twice)}: give one name")
     return names

@@ -32,7 +32,8 @@ def reconcile(
     before: Annotated[
         str | None,
         typer.Argument(
-            metavar="BEFORE", help="What was handed over: the run directory of migrate, a split file, or a snapshot."
+            metavar="RUN|BEFORE",
+            help="What was handed over: the run directory of migrate, a split file, or a snapshot.",
         ),
     ] = None,
     after: Annotated[
@@ -56,7 +57,7 @@ def reconcile(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables, report.md and report.html."),
+        typer.Option("--output", "-o", metavar="DIR", help="A new folder for the tables, report.md and report.html."),
     ] = None,
     quarantine: Annotated[
         Path | None,

@@ -86,9 +86,9 @@ def _as_flags(reviewed: WriteOptions) -> str:
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
     advice, flags = [], []
-    if changed.get("uncommitted") == "latest":
-        del changed["uncommitted"]
-        advice.append('uncommitted = "latest" is for migrate alone')
+    if changed.get("on_uncommitted") == "latest":
+        del changed["on_uncommitted"]
+        advice.append('on_uncommitted = "latest" is for migrate alone')
     for name, value in changed.items():
         text = f" {value:.3f}".rstrip("0").rstrip(".") + "s" if isinstance(value, float) else f" {value}"
         flags.append(f"--{name.replace('_', '-')}" + ("" if value is True else text))

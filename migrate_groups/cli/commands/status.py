@@ -18,7 +18,7 @@ _RECEIPT = ".receipt.json"
 
 
 def status(
-    receipt: options.Receipt,
+    run: options.Run,
     *,
     output_format: Annotated[
         Literal["table", "markdown", "json", "csv"],
@@ -46,9 +46,9 @@ def status(
     from migrate_groups.show import run_status as views
 
     target.check()
-    lines = {verb: f"migrate-groups {shell_command(verb.value, [str(receipt)])}" for verb in Verb}
-    lines[Verb.HAND_OVER] = f"migrate-groups {_again(receipt)}"
-    path = receipt_in(receipt)
+    lines = {verb: f"migrate-groups {shell_command(verb.value, [str(run)])}" for verb in Verb}
+    lines[Verb.HAND_OVER] = f"migrate-groups {_again(run)}"
+    path = receipt_in(run)
     with (
         open_receipt(path, read_only=True, must_exist=True) as file,
         connection.open_reader() as reader,
@@ -57,17 +57,17 @@ def status(
         found = run_status(reader, file, SystemClock(), elsewhere)
         warn_of_hidden_topics(reader)
         advice = next_step(found, file, lines)
-    show_as(output_format, views.status(found, receipt, lines, advice))
+    show_as(output_format, views.status(found, run, lines, advice))
 
 
-def _again(receipt: Path) -> str:
+def _again(run: Path) -> str:
     """Return the command that made the run, as far as the path shows it."""
-    if receipt.is_file():
-        applied = str(receipt).removesuffix(_RECEIPT)
-        if applied != str(receipt) and Path(applied).is_file():
+    if run.is_file():
+        applied = str(run).removesuffix(_RECEIPT)
+        if applied != str(run) and Path(applied).is_file():
             return shell_command("apply", [applied])
-        return shell_command("apply", ["FILE"], f"--receipt {shell_command(str(receipt), [])}")
-    spec = receipt.with_suffix("")
-    if receipt.suffix == ".run" and spec.is_file():
+        return shell_command("apply", ["FILE"], f"--receipt {shell_command(str(run), [])}")
+    spec = run.with_suffix("")
+    if run.suffix == ".run" and spec.is_file():
         return shell_command("migrate", [str(spec)])
-    return shell_command("migrate", ["SPEC"], f"--run-dir {shell_command(str(receipt), [])}")
+    return shell_command("migrate", ["SPEC"], f"--run-dir {shell_command(str(run), [])}")

@@ -21,8 +21,11 @@ def verify(
     *,
     topic: options.TopicGlobs = None,
     wait: Annotated[
-        str, typer.Option("--wait", metavar="DURATION", help="How long to wait until the groups have stopped.")
-    ] = "0s",
+        str,
+        typer.Option(
+            "--wait", metavar="DURATION", help="How long to wait until the groups have stopped; 0s: look once."
+        ),
+    ] = options.WAIT,
     settle: options.Settle = "10s",
     output_format: options.Format = "table",
     connection: Connection,
@@ -31,7 +34,7 @@ def verify(
 
     With --topic: no member is assigned or subscribed to these topics, and no offset is committed for them.
 
-    Example: migrate-groups verify big-group --wait 5m --bootstrap-server localhost:9092
+    Example: migrate-groups verify big-group --bootstrap-server localhost:9092
     """
     wanted = options.all_groups(groups, group)
     seconds, quiet = parse_duration(wait, "--wait"), parse_duration(settle, "--settle")

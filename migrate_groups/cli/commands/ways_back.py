@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
@@ -38,10 +39,11 @@ Format = Annotated[
 
 
 def rollback(
-    receipt: options.Receipt,
+    run: options.Run,
     *,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -56,8 +58,9 @@ def rollback(
     """
     from migrate_groups.planning.run_states import Verb
 
-    terminal = Terminal(yes=yes, output_format=output_format, write="Restore")
-    done = _go(receipt, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
+    by = written_by(reference)
+    terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by)
+    done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
         kept = {change.group for change in changes if change.after is not None}
@@ -69,14 +72,15 @@ def rollback(
 
 
 def hand_back(
-    receipt: options.Receipt,
+    run: options.Run,
     *,
     wait: Annotated[
         str,
         typer.Option("--wait", metavar="DURATION", help="How long to wait until the new groups and the old one stop."),
-    ] = "10m",
+    ] = options.WAIT,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -92,10 +96,10 @@ def hand_back(
 
     seconds = parse_duration(wait, "--wait")
     done = _go(
-        receipt,
+        run,
         Verb.HAND_BACK,
         connection,
-        Terminal(yes=yes, output_format=output_format),
+        Terminal(yes=yes, output_format=output_format, by=written_by(reference)),
         dry_run=dry_run,
         wait=seconds,
     )
@@ -107,14 +111,14 @@ def hand_back(
 
 
 def delete_offsets(
-    receipt: Annotated[
+    run: Annotated[
         Path | None,
-        typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate."),
+        typer.Argument(metavar="RUN", help="A run: the run directory of migrate, or the receipt of apply."),
     ] = None,
     *,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", metavar="GROUP", help="In place of RECEIPT: delete offsets of this group."),
+        typer.Option("--group", metavar="GROUP", help="In place of RUN: delete offsets of this group."),
     ] = None,
     topic: Annotated[
         list[str] | None,
@@ -129,11 +133,12 @@ def delete_offsets(
         typer.Option(
             "--settle",
             metavar="DURATION",
+            rich_help_panel=options.SAFETY,
             help="With --group: how long the group must not commit before the deletion.",
             show_default=_SETTLE,
         ),
     ] = None,
-    new_receipt: Annotated[
+    receipt: Annotated[
         Path | None,
         typer.Option(
             "--receipt",
@@ -144,6 +149,7 @@ def delete_offsets(
     ] = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
+    reference: options.Reference = "",
     output_format: Format = "table",
     target: TargetCluster,
     connection: Connection,
@@ -152,7 +158,7 @@ def delete_offsets(
 
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
     refused if a new group has a lower committed offset than was handed over. It warns if a new group has no members and
-    still has exactly the offsets that were handed over. With RECEIPT, settle and guard are those of the hand-over, and
+    still has exactly the offsets that were handed over. With RUN, settle and guard are those of the hand-over, and
     only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster with
     --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
 
@@ -165,25 +171,25 @@ def delete_offsets(
     """
     from migrate_groups.planning.run_states import Verb
 
-    terminal = Terminal(yes=yes, output_format=output_format)
-    if receipt is not None:
+    terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference))
+    if run is not None:
         if group:
-            raise UsageError(f"RECEIPT ({receipt}) and --group {some(group)} contradict each other: pass one of them")
-        if topic or settle or new_receipt:
-            raise UsageError("--topic, --settle and --receipt go with --group, not with RECEIPT")
+            raise UsageError(f"RUN ({run}) and --group {some(group)} contradict each other: pass one of them")
+        if topic or settle or receipt:
+            raise UsageError("--topic, --settle and --receipt go with --group, not with RUN")
         target.check()
-        _go(receipt, Verb.DELETE_OFFSETS, connection, terminal, dry_run=dry_run, target=target)
+        _go(run, Verb.DELETE_OFFSETS, connection, terminal, dry_run=dry_run, target=target)
         return
     if target.is_named:
-        raise UsageError("--to-bootstrap-server and --to-command-config go with RECEIPT, not with --group")
+        raise UsageError("--to-bootstrap-server and --to-command-config go with RUN, not with --group")
     if not group:
-        raise UsageError("name the RECEIPT of a hand-over, or a group and its topics with --group and --topic")
+        raise UsageError("name the RUN that handed over, or a group and its topics with --group and --topic")
     if not topic:
         raise UsageError("--group says whose offsets are deleted: name the topics with --topic, or all with '*'")
-    if new_receipt is not None and str(new_receipt) == "-":
+    if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: rollback reads the receipt; name a file")
     named = options.one_group(group)
-    path = new_receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
+    path = receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
     from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
     from migrate_groups.snapshots.selection import TopicPattern
 
@@ -220,7 +226,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
         conclude_dry_run(plan)
         return
     terminal.check_can_be_asked()
-    with open_receipt(path) as file:
+    with open_receipt(path, by=terminal.by) as file:
         with connection.open_writer() as clients:
             warn_of_hidden_topics(clients.writer)
             execution = delete(clients, wanted, file, SystemClock(), terminal)
@@ -232,7 +238,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
 
 
 def _go(
-    receipt: Path,
+    run: Path,
     verb: Verb,
     connection: Connection,
     terminal: Terminal,
@@ -243,7 +249,7 @@ def _go(
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    receipt: the file that records the hand-over, or the run directory of ``migrate``. wait: seconds that a hand-back
+    run: the run directory of ``migrate``, or the file that records the hand-over. wait: seconds that a hand-back
     waits for the groups to stop. target: for delete-offsets, the cluster of the new groups. Returns the receipt; None:
     nothing was written.
     """
@@ -253,7 +259,7 @@ def _go(
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
+    with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)

@@ -17,16 +17,18 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.safe_write import check_writable, write_whole
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 
 
 class ReceiptFile:
     """The receipt of a migration, which records every write to the cluster, and the file that holds the receipt.
 
-    path: None if the receipt is not saved. receipt: the writes so far.
+    path: None if the receipt is not saved. receipt: the writes so far. by: who makes further writes.
     """
 
-    def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN) -> None:
+    def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN, by: WrittenBy = NOT_KNOWN) -> None:
         self.path = path
+        self.by = by
         self.receipt = receipt
         self._unsaved = ""
         self._other_unsaved = ""
@@ -82,17 +84,20 @@ class ReceiptFile:
 
 
 @contextmanager
-def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = False) -> Iterator[ReceiptFile]:
+def open_receipt(
+    path: Path, *, read_only: bool = False, must_exist: bool = False, by: WrittenBy = NOT_KNOWN
+) -> Iterator[ReceiptFile]:
     """Yield the receipt in a file. By default, a file that does not exist is a receipt without writes.
 
-    If ``read_only`` is false, the file is locked until the block ends. Raises `InvalidInput` if the file is damaged,
-    can't be written, or must exist and is missing; `Refused` if another process holds the lock.
+    by: who makes further writes. If ``read_only`` is false, the file is locked until the block ends. Raises
+    `InvalidInput` if the file is damaged, can't be written, or must exist and is missing; `Refused` if another process
+    holds the lock.
     """
     if not read_only:
         check_writable(path, replace=True)
     with nullcontext() if read_only else locked(path):
         is_there = must_exist or status(path) is not None
-        yield ReceiptFile(path, receipt_json.load(path) if is_there else Receipt(run=new_run_id()))
+        yield ReceiptFile(path, receipt_json.load(path) if is_there else Receipt(run=new_run_id()), by)
 
 
 def new_run_id() -> str:

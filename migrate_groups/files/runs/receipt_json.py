@@ -20,9 +20,10 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Outage, Sign
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.written_by import WrittenBy
 
 SCHEMA = "migrate-groups/receipt"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 7
 
 
 class FirstSignJson(strict_json.Strict, frozen=True):
@@ -60,7 +61,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     added: messages about partitions that were added since, for which a target group has no committed offset. remarks:
     other messages. guard_readings: how often these groups were read during the guard after the write. longest_gap: the
     longest time in seconds between two of these readings; null if there was none. outage: of a hand-over, for how long
-    no group consumed the partitions.
+    no group consumed the partitions. operator: the user and host that wrote; version: of the tool; reference: what the
+    user passed as ``--reference``, such as the number of a change ticket. Each is empty if there is none.
     """
 
     number: Int32
@@ -79,6 +81,9 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     guard_readings: Int32
     longest_gap: Annotated[float, msgspec.Meta(ge=0)] | None
     outage: OutageJson
+    operator: str
+    version: str
+    reference: str
 
 
 class EntryJson(ChangeJson, frozen=True):
@@ -199,6 +204,9 @@ def _execution(execution: Execution) -> ExecutionJson:
         guard_readings=execution.guard_readings,
         longest_gap=execution.longest_gap,
         outage=_outage_json(execution.outage),
+        operator=execution.by.operator,
+        version=execution.by.version,
+        reference=execution.by.reference,
     )
 
 
@@ -227,6 +235,7 @@ def _of_execution(
             start_at=found.outage.start_at,
             first_signs=tuple(FirstSign(**msgspec.structs.asdict(each)) for each in found.outage.first_signs),
         ),
+        by=WrittenBy(operator=found.operator, version=found.version, reference=found.reference),
     )
 
 

@@ -44,8 +44,8 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
         snapshot = shell_command("snapshot", [name], "-o before.csv")
         raise InvalidInput(
             f"{name} does not exist: {if_missing(path) or 'name a .csv or .parquet file'}; if it is a group, run "
-            f"migrate-groups {snapshot} first, or pass --group {shlex.quote(name)} in place of the file to apply (with "
-            "--to-group) or rewind"
+            f"migrate-groups {snapshot} first, or pass in place of the file "
+            f"--from-group {shlex.quote(name)} --to-group NEW to apply, or --group {shlex.quote(name)} to rewind"
         )
     data = stream.read() if stream else read_bytes(path)
     is_parquet = data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path)

@@ -120,6 +120,6 @@ def _heading(reader: GroupReader, advice: GroupAdvice) -> tuple[str, ...]:
         lines += [
             "",
             f"{counted(uncommitted, 'partition')} without a committed offset. To say where the new groups start there,",
-            'add [options] with uncommitted = "earliest", "latest" or "leave".',
+            'add [options] with on_uncommitted = "earliest", "latest" or "leave".',
         ]
     return tuple(lines)

@@ -12,7 +12,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, refuse_other_run, say_over, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import Journal, locked, read_journal
+from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
@@ -109,6 +109,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     """
     found = _shown(clients.writer, wanted, file, events)
     if found is None:
+        claim_started(clients.writer, file, clock.now())
         return None
     shown, barrier, journal = found
     agree(shown, wanted.rows.rows, events)

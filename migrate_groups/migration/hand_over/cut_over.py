@@ -51,7 +51,7 @@ class CutOver:
         self._reader = clusters.source
         self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
-        self._may_be_gone = self._options.vanished == "restore"
+        self._may_be_gone = self._options.on_removed == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         self._deadline = clock.monotonic() + wait
         self._commits_pend = False

@@ -14,6 +14,7 @@ from migrate_groups.files.runs.run_dir import plan_of_group
 from migrate_groups.files.split_toml import GroupsFile, SplitFile
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS
+from migrate_groups.model.renames import new_names
 from migrate_groups.text import counted, did_you_mean, named, some
 
 
@@ -22,7 +23,7 @@ class WholeGroups:
     """The consumer groups of a spec file that move to another cluster with all their topics.
 
     - file: the spec file.
-    - names: the new name on the target cluster of each group that is renamed, by its old name.
+    - names: the new name on the target cluster of each group that is renamed, by its old name, as `new_names` takes it.
     - reviewed: the folder of the reviewed plans; None: no plan was reviewed.
     """
 
@@ -40,11 +41,12 @@ class WholeGroups:
         plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
         reviewed = {each.translation.group for each in plans if each.translation is not None}
         found = _find(reader, self.file.groups, reviewed)
-        if unknown := self.names.keys() - {*found}:
+        names, unknown = new_names(self.names, found)
+        if unknown:
             raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
         movers: dict[str, list[str]] = defaultdict(list)
         for group in found:
-            movers[self.names.get(group, group)].append(group)
+            movers[names.get(group, group)].append(group)
         if merged := {target: groups for target, groups in movers.items() if len(groups) > 1}:
             target, groups = next(iter(merged.items()))
             raise UsageError(
@@ -56,8 +58,8 @@ class WholeGroups:
     def of_group(self, group: str) -> SplitFile:
         """Return the split by which all topics of a group go to its target group."""
         file = self.file.of_group(group)
-        if group in self.names:
-            file = replace(file, spec=file.spec.renamed({group: self.names[group]}))
+        if names := new_names(self.names, [group])[0]:
+            file = replace(file, spec=file.spec.renamed(names))
         return file
 
     def reviewed_plan(self, group: str) -> Path | None:

@@ -91,7 +91,7 @@ class Knowledge:
         bounds = reading.bounds.get(partition)
         # A partition that is missing in the interrupted run was added since, unless that run left out partitions
         # without a commit.
-        of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
+        of_earlier = (group, partition.topic) in self._earlier_topics and self.options.on_uncommitted != "leave"
         is_new = self.baseline is not None and partition not in self.baseline.observed.committed
         if bounds is not None and (of_earlier or is_new):
             return Origin.ADDED, CommittedOffset(offset=bounds.start)

@@ -19,7 +19,7 @@ from migrate_groups.text import counted
 class LastCommitted:
     """The last known committed offsets of the source group.
 
-    With the option ``vanished`` "restore", they replace committed offsets that expire before the write. stopped:
+    With the option ``on_removed`` "restore", they replace committed offsets that expire before the write. stopped:
     whether the group had stopped when they were read.
     """
 
@@ -59,14 +59,16 @@ class LastCommitted:
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
         """Raise `Refused` if the last known offsets of a group that no longer exists may not be handed over.
 
-        They may be handed over if ``vanished`` is "restore" and the group had stopped when they were read.
+        They may be handed over if ``on_removed`` is "restore" and the group had stopped when they were read.
         """
         gone = (
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'committed offset')} "
             "expired or deleted since this run began"
         )
-        if options.vanished != "restore":
-            raise Refused(f"{gone}; pass --vanished restore to hand over the offsets read before; nothing was written")
+        if options.on_removed != "restore":
+            raise Refused(
+                f"{gone}; pass --on-removed restore to hand over the offsets read before; nothing was written"
+            )
         if not self.stopped:
             raise Refused(
                 f"{gone}; the group still ran when they were read, so it is not known where it stopped: check the "
@@ -84,7 +86,7 @@ class LastCommitted:
 class EndsWhileConsumed:
     """Log end offsets at which target groups start in partitions without a committed offset.
 
-    They are used with the option ``uncommitted`` "latest".
+    They are used with the option ``on_uncommitted`` "latest".
 
     - proven: the offsets to start at. A member still consumed the topic later, so no record is skipped.
     - unproven: log end offsets that become ``proven`` if a member is seen on the topic later.
@@ -99,13 +101,13 @@ class EndsWhileConsumed:
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
         """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
 
-        They become ``proven`` if a member is seen on the topic later. The result is empty if the option ``uncommitted``
-        is not "latest". baseline: the source group as read before the wait for its stop.
+        They become ``proven`` if a member is seen on the topic later. The result is empty if the option
+        ``on_uncommitted`` is not "latest". baseline: the source group as read before the wait for its stop.
         """
         ends = {
             partition: baseline.bounds[partition].end
             for partition, committed in baseline.observed.committed.items()
-            if options.uncommitted == "latest" and committed is None and partition in baseline.bounds
+            if options.on_uncommitted == "latest" and committed is None and partition in baseline.bounds
         }
         watching = EndsWhileConsumed(reader=reader, partitions=ends.keys())
         watching._note(ends)

@@ -27,7 +27,7 @@ from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.journal import locked
+from migrate_groups.migration.journal import claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -45,6 +45,7 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
@@ -59,7 +60,7 @@ class MigrateRequest:
 
     run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
     group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
-    reviewed. mirror: None if all groups are on one cluster.
+    reviewed. mirror: None if all groups are on one cluster. by: who writes.
     """
 
     file: SplitFile
@@ -69,6 +70,7 @@ class MigrateRequest:
     hold: bool = False
     approved: tuple[str, Plan] | None = None
     mirror: Mirror | None = None
+    by: WrittenBy = NOT_KNOWN
 
     def __post_init__(self) -> None:
         """Raise `UsageError` if ``hold`` is set and topics stay with the source group."""
@@ -105,9 +107,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
     readers = [clusters.source, clusters.target] if clusters.elsewhere else [clusters.source]
-    with run.made(), open_receipt(run.receipt) as file, _with_end(events), ExitStack() as until_written:
+    with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _shown(clusters, wanted, file, clock, events)
         if shown is None:
+            claim_started(writer, file, clock.now())
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
         journal = until_written.enter_context(locked(writer, shown.journal, file))

@@ -78,7 +78,7 @@ class Prepared:
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
 
-        The offset is None if the source group has none; the option ``uncommitted`` then decides where to start.
+        The offset is None if the source group has none; the option ``on_uncommitted`` then decides where to start.
         """
         look, bounds = self.reading.observed, self.planned.bounds
         for each in self.planned.changes:
@@ -163,7 +163,7 @@ def prepare(
         (*source_barrier.checks, *barrier.checks, *journal.checks, *judge(Scope.LIVE_SOURCE, live))
     )
     # A running group may commit while offsets are translated. The final plan reads the group again.
-    planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
+    planned = replace(planned, plan=plan.provisional(("not moved", "removed")) if clusters.elsewhere else plan)
     return Prepared(
         knowledge=knowledge,
         reading=reading,

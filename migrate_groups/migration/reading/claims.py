@@ -56,7 +56,7 @@ def read_claims(reader: GroupReader, groups: Collection[str], not_known: Mapping
                 "application uses this group, delete it"
             )
             continue
-        claims[group] = {place: of_place for place, of_place in decoded.items() if of_place is not None}
+        claims[group] = {place: of_place for place, of_place in decoded.items() if of_place}
         offsets[group] = {place: committed.offset for place, committed in there.items()}
     return ReadClaims(claims, offsets, unknown)
 
@@ -88,10 +88,11 @@ def claims_in_words(reader: GroupReader, groups: Collection[str]) -> list[str]:
     Raises `ClusterUnavailable`.
     """
     found = read_claims(reader, groups, journals_not_granted(reader, groups))
-    partitions: dict[str, list[str]] = defaultdict(list)
+    # The journals of both groups of a hand-over say the same of it.
+    partitions: dict[str, set[str]] = defaultdict(set)
     for group, of_group in found.claims.items():
         for place, claims in sorted(of_group.items()):
-            partitions[in_words(claims[0], group)].append(str(place))
+            partitions[in_words(claims[0], group)].add(str(place))
     lines = [f"{some(places)} {what}" for what, places in partitions.items()]
     return [*lines, *(f"it is not known what runs have handed over: {why}" for why in found.not_known.values())]
 

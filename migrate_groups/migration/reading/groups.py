@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from migrate_groups.clock import Clock
@@ -30,7 +31,7 @@ from migrate_groups.migration.reading.status import (
     partitions_of,
     statuses,
 )
-from migrate_groups.model.groups import STATES, GroupDescription, GroupListing
+from migrate_groups.model.groups import STATES, TYPES, GroupDescription, GroupListing, Member
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
@@ -47,19 +48,20 @@ def list_groups(
     names: Collection[str] = (),
     topics: Collection[TopicPattern] = (),
     states: Collection[str] = (),
+    types: Collection[str] = (),
 ) -> tuple[GroupStatus, ...]:
     """Return the groups that the client's principal may describe, without those of this tool, sorted by name.
 
-    names, states: only groups with one of these. topics: only groups with a committed offset, an assignment or a
+    names, states, types: only groups with one of these. topics: only groups with a committed offset, an assignment or a
     subscription for a matching topic, and groups whose topics are not known.
 
-    Raises `UsageError` for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a named
-    topic does not exist; `NotAuthorized`; `ClusterUnavailable`.
+    Raises `UsageError` for an unknown state or type; `GroupNotFound` if a named group does not exist; `InvalidInput`
+    if a named topic does not exist; `NotAuthorized`; `ClusterUnavailable`.
     """
-    wanted = _states(states)
+    wanted, kinds = _known("state", states, STATES), _known("type", types, TYPES)
     named_topics = {pattern.name for pattern in topics if pattern.name is not None}
     visible = reader.describe_topics(named_topics).keys()
-    every = _listed(reader, names)
+    every = [each for each in _listed(reader, names) if not kinds or each.group_type in kinds]
     listed = {each.group: each for each in every if not wanted or each.state in (*wanted, "Unknown")}
     described, undescribed = _answers(reader.describe_groups(listed))
     groups = {
@@ -81,20 +83,27 @@ def list_groups(
     return statuses(reader, clock, facts, {group: own[group] for group in kept})
 
 
-def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[GroupStatus, ...]:
+def describe(
+    reader: GroupReader, groups: Sequence[str], clock: Clock, *, topics: Collection[TopicPattern] = ()
+) -> tuple[GroupStatus, ...]:
     """Return the status of each of these groups, in the same order, without a wait for pending transactional commits.
 
-    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` if a member's metadata is not in Kafka's consumer
-    protocol; `NotAuthorized` if the client's principal may not describe a group or a topic of it; `ClusterUnavailable`.
+    topics: only partitions of matching topics, as `of_topics` does it; empty: of all topics.
+
+    Raises `GroupNotFound`; `UsageError` for an empty name; `InvalidInput` if no group uses a topic; `Refused` if a
+    member's metadata is not in Kafka's consumer protocol; `NotAuthorized` if the client's principal may not describe a
+    group or a topic of it; `ClusterUnavailable`.
     """
     found = {group: existing(each) for group, each in describe_groups(reader, [*map(not_empty, groups)]).items()}
     everywhere = read_all_committed(reader, _committing(found))
-    own = {group: own_topics_of(everywhere.get(group, {}), each) for group, each in found.items()}
-    topics = reader.describe_topics(_all(own))
+    own = {group: _matching(topics, own_topics_of(everywhere.get(group, {}), each)) for group, each in found.items()}
+    if nowhere := {pattern.pattern for pattern in topics if not pattern.matching(_all(own))}:
+        raise InvalidInput(f"no described group has an offset, a member or a subscription for {some(nowhere)}")
+    described = reader.describe_topics(_all(own))
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).
     unknown = {
-        group: [each for each in partitions_of(topics, own[group]) if commits.get(each) is None]
+        group: [each for each in partitions_of(described, own[group]) if commits.get(each) is None]
         for group, commits in everywhere.items()
     }
     rest = raise_first(reader.committed(unknown, wait=False))
@@ -102,15 +111,37 @@ def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[
         group: {**{partition: known for partition, known in commits.items() if known is not None}, **rest[group]}
         for group, commits in everywhere.items()
     }
-    facts = GroupFacts(groups=found, committed=committed, topics=topics, hidden=frozenset(), undescribed={}, unread={})
-    return statuses(reader, clock, facts, own)
+    facts = GroupFacts(
+        groups=found, committed=committed, topics=described, hidden=frozenset(), undescribed={}, unread={}
+    )
+    return of_topics(statuses(reader, clock, facts, own), topics)
 
 
-def _states(given: Collection[str]) -> frozenset[str]:
-    known = {state.lower(): state for state in STATES}
-    if unknown := [state for state in given if state.lower() not in known]:
-        raise UsageError(f"unknown {named('state', unknown)}: choose from {', '.join(STATES)}")
-    return frozenset(known[state.lower()] for state in given)
+def of_topics(groups: Sequence[GroupStatus], topics: Collection[TopicPattern]) -> tuple[GroupStatus, ...]:
+    """Return the groups with only the members that read matching topics, and members whose topics are not known.
+
+    If ``topics`` is empty, all members stay.
+    """
+    if not topics:
+        return tuple(groups)
+    return tuple(
+        each
+        if each.members is None
+        else replace(each, members=tuple(one for one in each.members if _may_read(one, each.topics)))
+        for each in groups
+    )
+
+
+def _may_read(member: Member, topics: frozenset[str]) -> bool:
+    return not member.topics or bool(member.subscription_regex) or bool(member.topics & topics)
+
+
+def _known(kind: str, given: Collection[str], names: Sequence[str]) -> frozenset[str]:
+    """Return the given names as Kafka writes them. Raises `UsageError` for a name that is not in ``names``."""
+    known = {name.lower(): name for name in names}
+    if unknown := [each for each in given if each.lower() not in known]:
+        raise UsageError(f"unknown {named(kind, unknown)}: choose from {', '.join(names)}")
+    return frozenset(known[each.lower()] for each in given)
 
 
 def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListing]:

@@ -59,7 +59,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     reader = for_one_phase(reader)
     facts = HandOverFacts(
         survey=unread(reader),
-        options=replace(hand_over.options, on_existing="forward", uncommitted="leave", restore=False),
+        options=replace(hand_over.options, on_existing="forward", on_uncommitted="leave", restore=False),
         receipt=receipt,
         earlier=hand_over,
         decided=(),

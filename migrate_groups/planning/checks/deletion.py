@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from migrate_groups.planning.change import Relation
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.change import Change, Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import (
     DeletionFacts,
@@ -39,11 +40,10 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if change.is_lowered(now(change.order))
     ]
-    # If brokers refused the write, a target group that still has its offset from before lacks the one handed over.
     behind += [
         f"{change.group} {change.topic_partition}"
         for change in facts.refused
-        if now(change.order) == change.before or change.is_lowered(now(change.order))
+        if _may_lack_records(change, now(change.order))
     ]
     started = {change.group for change in handed_over if change.relation(now(change.order)) is Relation.AHEAD}
     silent = sorted({change.group for change in handed_over} - started)
@@ -52,7 +52,8 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
         return refused_if_any(
             behind,
             "no committed offset, or a lower one than was handed over: start the group; if brokers refused the write, "
-            "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply",
+            "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply, "
+            "and delete with delete-offsets --group",
             "every target group has a member or has committed since, and no offset is lower than was handed over",
             compared=[*handed_over, *facts.refused],
         )
@@ -60,6 +61,17 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
         f"{named('target group', not_started)} not seen to run: no member, and no commit beyond the offsets that were "
         "handed over; start the applications first, unless they have read to the end and stopped"
     )
+
+
+def _may_lack_records(change: Change, now: CommittedOffset | None) -> bool:
+    """Return whether a target group, to which brokers refused to write an offset, may not process records from there.
+
+    A group that had no offset may have started at the log end, and one that was ahead has read on from further.
+    """
+    before, after = change.before, change.after
+    if after is None or now == after:
+        return False
+    return before is None or before.offset > after.offset or now == before or change.is_lowered(now)
 
 
 def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:

@@ -8,7 +8,7 @@ from migrate_groups.model.partitions import CommittedOffset, offset_in_words
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import lost_after_consuming, running
 from migrate_groups.text import counted, named, some
 
 
@@ -68,6 +68,15 @@ def _offset(committed: CommittedOffset | None) -> int:
     return -1 if committed is None else committed.offset
 
 
+def lost_since(facts: HandOverFacts) -> Judgement | None:
+    """Refuse if a source group has lost an offset after it was seen to consume. Otherwise None.
+
+    It may have read further than the target group from which it would get an offset.
+    """
+    consumed = lost_after_consuming(facts, {each.order for each in facts.changes})
+    return (Verdict.REFUSE, consumed) if consumed else None
+
+
 def other_topics(facts: HandOverFacts) -> Judgement:
     """Warn of target groups' committed offsets on topics that were not handed over."""
     handed_over = {(group, topic) for group, topic, _ in facts.receipt.begun_or_done}
@@ -84,5 +93,6 @@ def other_topics(facts: HandOverFacts) -> Judgement:
 
 RULES = (
     Rule(name="not handed over", scopes=(Scope.HAND_BACK,), judge=not_handed_over),
+    Rule(name="source group", scopes=(Scope.HAND_BACK,), judge=lost_since),
     Rule(name="other topics", scopes=(Scope.HAND_BACK,), judge=other_topics),
 )

@@ -158,12 +158,12 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
     if newest.state not in _NOT_OWNED:
         return None
     if newest.state is ClaimState.ARRIVING:
-        return _found(facts, order[0], newest), "its outcome is not known: run that command again first"
+        return _found(facts, order[0], newest), _not_known(order[0])
     names = some([*map(repr, newest.groups)])
     if {*newest.groups} == {*facts.handed[order]}:
         return _found(facts, order[0], newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
-            f"forget the claims with migrate-groups {shell_command('delete-group', [journal_group(order[0])])}"
+            f"{_forget(order[0], *newest.groups)}"
         )
     return _found(facts, order[0], newest), (
         f"go on from {names}, undo that run first, or pass --copy if both groups are to process the same records"
@@ -212,7 +212,15 @@ def _not_arrived_yet(
     for target in targets:
         claims = facts.of(target, partition)
         if claims and claims[0].state is ClaimState.ARRIVING and claims[0].run != facts.run:
-            yield _found(facts, target, claims[0]), "its outcome is not known: run that command again first"
+            yield _found(facts, target, claims[0]), _not_known(target)
+
+
+def _not_known(group: str) -> str:
+    return f"its outcome is not known: run that command again first; if its run directory is lost, {_forget(group)}"
+
+
+def _forget(*groups: str) -> str:
+    return f"forget the claims with migrate-groups {shell_command('delete-group', [*map(journal_group, groups)])}"
 
 
 def _found(facts: JournalFacts, group: str, claim: Claim) -> str:

@@ -48,7 +48,7 @@ def in_range(facts: HandOverFacts) -> Judgement:
                 "above the end of a log that an election has cut, and that has grown again since",
                 "reset the old group to it (kafka-consumer-groups --reset-offsets --to-offset), and run again",
             ),
-            (below, "below the log start offset", "pass --out-of-range earliest to write the log start offset"),
+            (below, "below the log start offset", "pass --on-out-of-range earliest to write the log start offset"),
         )
         if found
     ]
@@ -83,10 +83,10 @@ def complete(facts: HandOverFacts) -> Judgement:
     """Check that every partition of the topics has an offset to write.
 
     In a partition without an offset, the target group's auto.offset.reset decides, and may skip records
-    (docs/kafka-behaviour.md#logs). The check refuses such partitions, unless the option ``uncommitted`` allows them. It
-    only warns if no source group hands them over.
+    (docs/kafka-behaviour.md#logs). The check refuses such partitions, unless the option ``on_uncommitted`` allows
+    them. It only warns if no source group hands them over.
     """
-    decided, survey, uncommitted = facts.decided, facts.survey, facts.options.uncommitted
+    decided, survey, on_uncommitted = facts.decided, facts.survey, facts.options.on_uncommitted
     missing = [each for each in decided if each.start is None]
     left_out = _left_out(decided, survey)
     if not decided:
@@ -95,8 +95,8 @@ def complete(facts: HandOverFacts) -> Judgement:
         return Verdict.PASS, "every partition of the moved topics has an offset"
     # A set, because several target groups may get the same partition.
     partitions = {each.topic_partition for each in missing}
-    is_only_warned = uncommitted == "refuse" and all(each.source_group is None for each in missing)
-    if not missing or uncommitted == "leave" or is_only_warned:
+    is_only_warned = on_uncommitted == "refuse" and all(each.source_group is None for each in missing)
+    if not missing or on_uncommitted == "leave" or is_only_warned:
         without = partitions | left_out
         count = counted(len(without), "partition")
         reason = f"no offset is written for {count}: {some(without)}; the new group's auto.offset.reset decides there"
@@ -109,24 +109,24 @@ def complete(facts: HandOverFacts) -> Judgement:
     }
     if cut:
         reason = f"the file lacks {counted(len(cut), 'partition')} with a committed offset: {some(cut)}"
-        other = "pass --uncommitted leave to write no offset there"
+        other = "pass --on-uncommitted leave to write no offset there"
         return Verdict.REFUSE, f"{reason}; {facts.advice.read_again}, or {other}"
-    if uncommitted == "refuse":
+    if on_uncommitted == "refuse":
         choices = (
-            "pass --uncommitted earliest for the log start offset, latest (migrate only) for the log end offset, "
+            "pass --on-uncommitted earliest for the log start offset, latest (migrate only) for the log end offset, "
             "or leave to let the new group's auto.offset.reset decide"
         )
         return Verdict.REFUSE, f"{found}; {choices}"
-    if uncommitted == "latest":
+    if on_uncommitted == "latest":
         late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
             reason = (
                 f"the log end offset was never read with a member on the topic and no open transaction: {some(late)}; "
-                "pass --uncommitted earliest or leave"
+                "pass --on-uncommitted earliest or leave"
             )
             return Verdict.REFUSE, reason
-    edge = "start" if uncommitted == "earliest" else "end"
-    return Verdict.WARN, f"{found}; the log {edge} offset is written (uncommitted = {uncommitted})"
+    edge = "start" if on_uncommitted == "earliest" else "end"
+    return Verdict.WARN, f"{found}; the log {edge} offset is written (on_uncommitted = {on_uncommitted})"
 
 
 def _left_out(decided: Sequence[Change], survey: Survey) -> set[TopicPartition]:

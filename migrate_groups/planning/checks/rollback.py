@@ -13,7 +13,7 @@ from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import RollbackFacts
 from migrate_groups.planning.checks.rule import NOTHING_TO_COMPARE, Rule, Scope, refused_if_any
-from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
+from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, lost_after_consuming, running
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import counted, named, shell_command, some
 
@@ -119,9 +119,9 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
 def source_group(facts: RollbackFacts) -> Judgement:
     """Check that the source groups will continue from the offsets at which they stopped.
 
-    The check refuses if a source group lost an offset and has members, so that the offset can't be set again. It warns
-    if a lost offset will be set again, or if a source group has committed since the hand-over. The verdict is
-    ``not known`` if the group is on another cluster.
+    The check refuses if a source group lost an offset, and has members, so that the offset can't be set again, or has
+    consumed since the hand-over. It warns if a lost offset will be set again, or if a source group has committed since
+    the hand-over. The verdict is ``not known`` if the group is on another cluster.
     """
     if (there := facts.earlier.translation) is not None:
         reason = f"group {there.group} on cluster {there.cluster_id} is not read: check its offsets with describe"
@@ -144,6 +144,8 @@ def source_group(facts: RollbackFacts) -> Judgement:
     ]
     if live:
         return Verdict.REFUSE, f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
+    if consumed := lost_after_consuming(facts, facts.stopped):
+        return Verdict.REFUSE, consumed
     found = [
         f"{meaning}: " + "; ".join(f"{group} {some(partitions)}" for group, partitions in of_group.items())
         for meaning, of_group in (

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Collection, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Judgement, Verdict
-from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.facts import Facts, HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, named, some
 
 NO_SOURCE_GROUP = "no source group to compare with"
 """The reason of a check that does not apply because the offsets have no source group."""
+LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
+"""What users must know about members, because until the session timeout no request distinguishes a member that was
+killed from one that runs (docs/kafka-behaviour.md#members-and-states)."""
 PENDING_NOT_TOLD = (
     "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447)"
 )
-# Until the session timeout, no request distinguishes a member that was killed from one that runs
-# (docs/kafka-behaviour.md#members-and-states).
-_LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
 def stopped(facts: HandOverFacts) -> Judgement:
     """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
-    not exist is refused. The option ``vanished`` "restore" allows it.
+    not exist is refused. The option ``on_removed`` "restore" allows it.
     """
     groups = facts.survey.groups
     topics: dict[str, set[str]] = defaultdict(set)
@@ -37,10 +37,10 @@ def stopped(facts: HandOverFacts) -> Judgement:
         if each.source_group is not None:
             topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not groups[group].exists]
-    if missing and facts.options.vanished == "refuse":
+    if missing and facts.options.on_removed == "refuse":
         return Verdict.REFUSE, (
-            f"{named('source group', missing)} not found: check the name, or pass --vanished restore to write the last "
-            "known offsets"
+            f"{named('source group', missing)} not found: check the name, or pass --on-removed restore to write the "
+            "last known offsets"
         )
     reasons = [
         f"{group} {reason}"
@@ -53,6 +53,30 @@ def stopped(facts: HandOverFacts) -> Judgement:
     if not topics:
         return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
     return Verdict.PASS, "no member is on the moved topics"
+
+
+def lost_after_consuming(facts: Facts, read: Collection[Order]) -> str:
+    """Return which offsets source groups have lost after they were seen to consume what they had handed over.
+
+    Such a group may have committed a higher offset than the receipt has, which is lost too. Empty if there is none.
+    read: the partitions of source groups whose committed offsets were read.
+    """
+    hand_over = facts.receipt.last_hand_over
+    if hand_over is None or not hand_over.moved:
+        return ""
+    gone = {
+        f"{source.group} {source.partition}"
+        for partition in facts.receipt.to_restore.values()
+        if partition.change.source_committed is not None
+        for source in partition.handed_over_by
+        if source.order in read and facts.survey.now(source.order) is None
+    }
+    if not gone:
+        return ""
+    return (
+        f"{some(gone, 3)}: the committed offset expired or was deleted, and the hand-over said: {hand_over.moved[0]}; "
+        "set the right one with rewind and apply"
+    )
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
@@ -72,7 +96,7 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
         if not holders:
             return []
     if holders:
-        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {_LINGERS})"
+        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {LINGERS})"
     return [lead]
 
 
@@ -152,10 +176,10 @@ def not_moved(facts: HandOverFacts) -> Judgement:
     return (Verdict.PENDING if live else Verdict.REFUSE), reason
 
 
-def vanished(facts: HandOverFacts) -> Judgement:
+def removed(facts: HandOverFacts) -> Judgement:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
-    The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
+    The option ``on_removed`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
     only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
     """
     wanted, committed = facts.wanted, facts.survey.committed
@@ -174,10 +198,10 @@ def vanished(facts: HandOverFacts) -> Judgement:
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
     new = any(facts.receipt.source_offset(each) != each.start for each in missing)
-    if new and facts.options.vanished == "refuse":
+    if new and facts.options.on_removed == "refuse":
         # To restore these offsets is not the right advice if others have moved.
         is_moving = not_moved(facts)[0] is Verdict.PENDING
-        restore = "pass --vanished restore to hand over the offsets of the snapshot"
+        restore = "pass --on-removed restore to hand over the offsets of the snapshot"
         return Verdict.REFUSE, f"{found}; {facts.advice.read_again if is_moving else restore}"
     return Verdict.WARN, f"{found}; handed over anyway"
 
@@ -214,6 +238,6 @@ _OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
 RULES = (
     Rule(name="stopped", scopes=_OF, judge=stopped),
     Rule(name="not moved", scopes=_OF, judge=not_moved, depends_on=("topics",)),
-    Rule(name="vanished", scopes=_OF, judge=vanished, depends_on=("topics", "not moved", "stopped")),
+    Rule(name="removed", scopes=_OF, judge=removed, depends_on=("topics", "not moved", "stopped")),
     Rule(name="pending commits", scopes=_OF, judge=pending_commits),
 )

@@ -46,7 +46,7 @@ def missing(world, group: str, partition: TopicPartition) -> str:
     if world.owner[partition.topic] != group:
         return "a straggler, which the operator did not start, skips to the end, and commits that"
     if (group, partition) in world.left_out:
-        return "uncommitted = leave: the plan has named what it leaves out, and the receipt does not have it"
+        return "on_uncommitted = leave: the plan has named what it leaves out, and the receipt does not have it"
     given = [each for each in world.verdicts if partition in each.partitions and each.group == group]
     if given and partition in given[-1].uncovered:
         return "no group had an offset for it when the last verb read it"

@@ -56,7 +56,9 @@ def judge_status(world: World, status: Mapping[str, str], ended: Ended, verb: Ve
     application commits, another run is at work, or it waits for a stop, of which `status` says that it is pending.
     """
     answer, reason = status.get("answer"), status.get("reason", "")
-    if answer in ("refused", "done") and verb.wrote:
+    # A group that `status` says is to be started may have been started, and commits only now.
+    is_started = world.applications and "start the group" in reason
+    if answer in ("refused", "done") and verb.wrote and not is_started:
         world.problem(f"status said {answer} of {ended.name} ({reason}), which then wrote")
     happens = world.applications or "pending" in reason or "another run is at work" in ended.err
     is_alone = ended.name not in ("migrate", "apply") and not happens
@@ -106,12 +108,14 @@ def judge_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> bool:
 
 
 def note_half_done(world: World, run: Run, ended: Ended, verb: Verb) -> None:
-    """Note the topics that a hand-over without exit 0 has written to a target group. This group may hand them on.
+    """Note the topics that a hand-over without exit 0 has given to a target group. This group may hand them on.
 
-    Its operator starts neither group: the hand-over is to be completed or undone first.
+    Its operator starts neither group: the hand-over is to be completed or undone first. It has been given them without
+    a write if the guard sees something amiss after the operator was told that every offset was in place already.
     """
     for topic, target in run.to.items():
-        written = any(group == target and partition.topic == topic for group, partition in verb.wrote)
+        was_told = ended.code == 4 and "START THE" in ended.err
+        written = was_told or any(group == target and partition.topic == topic for group, partition in verb.wrote)
         if ended.code and written and world.owner[topic] == run.source:
             world.half_done[topic] = target
 
@@ -192,14 +196,14 @@ def _allow_options(world: World, setting: Setting, run: Run, name: str, partitio
     group = source if back else target
     if not back:
         _allow_forward(world, setting, verb, group, partition)
-    if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
+    if setting.on_uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
         world.left_out |= {(group, partition), (source, partition)}
     ahead = setting.existing.get((target, partition))
     if name == "hand-back" and setting.on_existing == "forward" and ahead is not None:
         skipped = world.ledger.unprocessed(partition, ahead)
         world.ledger.may_skip(partition, skipped, "on_existing = forward had left the target ahead")
-    if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
-        world.ledger.may_do_both(partition, f"uncommitted = {setting.uncommitted}")
+    if setting.on_uncommitted != "refuse" and (source, partition) in verb.missed:
+        world.ledger.may_do_both(partition, f"on_uncommitted = {setting.on_uncommitted}")
 
 
 def _allow_forward(world: World, setting: Setting, verb: Verb, target: str, partition: TopicPartition) -> None:

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.events import At, Copy, Expire, ExpireGroup, Grow, Kill, Pass, Refuse, Stop, Straggle
+from tests.support.any_order.events import (
+    At,
+    Copy,
+    Evict,
+    Expire,
+    ExpireGroup,
+    Grow,
+    Kill,
+    Pass,
+    Refuse,
+    Stop,
+    Straggle,
+)
 from tests.support.any_order.runs import AtOnce, Command, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -136,7 +148,9 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
     ),
     # The application commits also for the partition that was added during the hand-over.
     "a partition that was added to a topic during a run is not handed over after its rollback": (
-        Setting(runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, uncommitted="leave"),
+        Setting(
+            runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "c"})}, on_uncommitted="leave"
+        ),
         [
             Command("hand-over", of="one", starts=True, events=(At("after receipt", 2, Grow("u")),)),
             Command("rollback", of="one"),
@@ -204,8 +218,69 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="copy/split", starts=True),
         ],
     ),
+    # The rollback ends with exit code 4. Until it is complete, target group a has its earlier offsets.
+    "a target group hands nothing on while its own offsets are being restored": (
+        Setting(
+            runs={"one": Run(to={"t": "a"}), "two": Run(source="a", to={"t": "old", "u": "old"})},
+            existing={("a", T): 20},
+            on_existing="overwrite",
+            on_uncommitted="latest",
+            guard=0,
+        ),
+        [
+            Command("hand-over", of="one"),
+            Command("rollback", of="one", events=(At("before receipt", 2, Evict("a")),)),
+            Command("hand-over", of="two"),
+        ],
+    ),
+    # The first run of the old group is still at work when the other run would take its topics, with exit code 4.
+    "a target group hands nothing on before it was told to start": (
+        Setting(runs={"one": Run(), "two": Run(source="a", to={"t": "b", "u": "b"})}, settle=0, latest=True),
+        [
+            Command("hand-over", of="one"),
+            Command("rollback", of="one", starts=True, member=False),
+            Command("hand-over", of="one", stops=False),
+            Command("hand-over", of="two", events=(At("any", 25, Refuse(T, claim=False)),)),
+            Command("rollback", of="two"),
+        ],
+    ),
 }
-NAMED |= _OVERLAPPING
+
+# Stories of commands that follow a hand-over with exit code 4.
+_AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
+    # The consumer of the old group commits during the hand-over, which ends with exit code 4. Then the offset expires.
+    "a rollback does not set an offset that its group lost after it had consumed again": (
+        Setting(runs={"one": Run(verb="apply")}, settle=0),
+        [
+            Command("hand-over", of="one", events=(At("after alter_offsets", 1, Straggle("old", True, True)),)),
+            Command("hand-back", of="one", events=(At("any", 31, Expire("old", U)),)),
+            Command("rollback", of="one"),
+        ],
+    ),
+    "a hand-back does not set an offset that its group lost after it had consumed again": (
+        Setting(runs={"one": Run(verb="apply")}, settle=0),
+        [
+            Command("hand-over", of="one", events=(At("after alter_offsets", 1, Straggle("old", True, True)),)),
+            Stop("old"),
+            Expire("old", U),
+            Command("hand-back", of="one"),
+        ],
+    ),
+    # Brokers refuse the offsets of two partitions, on which a consumer of the new group then reads on from its own.
+    "delete-offsets waits for partitions that were refused, although their group has read on": (
+        Setting(
+            partitions={"t": 2, "u": 1},
+            existing={("a", TopicPartition("t", 1)): 33, ("a", T): 10, ("a", U): 30},
+            on_existing="overwrite",
+        ),
+        [
+            Command("hand-over", events=(At("before alter_offsets", 1, Straggle("a", True, True)),)),
+            Command("delete-offsets"),
+        ],
+    ),
+}
+NAMED |= _OVERLAPPING | _AFTER_EXIT_4
 
 REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
+REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 7), strict=True))
 """By name, the key of `reverts.FIXES` without which the story fails."""

@@ -1,4 +1,4 @@
-"""Undo the fix of one of five defects, to prove that stories find them."""
+"""Undo the fix of one of seven defects, to prove that stories find them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from migrate_groups.migration import carry_out, guard, journal
 from migrate_groups.migration.barrier import Barrier
 from migrate_groups.migration.ways_back import go_back, rollback
 from migrate_groups.planning import run_states
+from migrate_groups.planning.change import Change
+from migrate_groups.planning.checks import deletion
+from migrate_groups.planning.checks import hand_back as hand_back_checks
+from migrate_groups.planning.checks import rollback as rollback_checks
 from migrate_groups.planning.run_states import State, Step, Verb
 
 FIXES = {
@@ -18,9 +22,11 @@ FIXES = {
     3: "hand-back is refused after a rollback",
     4: "a rollback reads again after settle, and watches the targets for guard",
     5: "runs claim on the cluster what they hand over, so that other runs are refused",
+    6: "an offset that a group has lost after it consumed again is not set from the receipt",
+    7: "delete-offsets is refused while a target group may lack records of a partition that brokers refused",
 }
 
-OF_ONE_RUN = (1, 2, 3, 4)
+OF_ONE_RUN = (1, 2, 3, 4, 6, 7)
 """Those fixes that matter within one run. Without them the claims are not made either, because these refuse most of the
 commands again; so stories of several runs find other defects first."""
 
@@ -47,6 +53,11 @@ def reverted(fix: int) -> Iterator[None]:
             hand_overs_only = _hand_overs_only(guard.watched)
             for module in (guard, carry_out):
                 patched.enter_context(mock.patch.object(module, "watched", hand_overs_only))
+        elif fix == 6:
+            for module in (hand_back_checks, rollback_checks):
+                patched.enter_context(mock.patch.object(module, "lost_after_consuming", return_value=""))
+        elif fix == 7:
+            patched.enter_context(mock.patch.object(deletion, "_may_lack_records", Change.is_lowered))
         yield
 
 

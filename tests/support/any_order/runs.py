@@ -53,8 +53,8 @@ class Setting:
     )
     existing: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     on_existing: str = "refuse"
-    uncommitted: str = "refuse"
-    vanished: str = "refuse"
+    on_uncommitted: str = "refuse"
+    on_removed: str = "refuse"
     settle: int = 6
     guard: int = 6
     latest: bool = True
@@ -63,7 +63,11 @@ class Setting:
         """Return the spec of a run. topics: those of the source group; those that are not handed over stay."""
         staying = [topic for topic in topics if topic not in run.to]
         targets = {group: [topic for topic in run.to if run.to[topic] == group] for group in run.targets}
-        options = {"on_existing": self.on_existing, "uncommitted": self.uncommitted, "vanished": self.vanished}
+        options = {
+            "on_existing": self.on_existing,
+            "on_uncommitted": self.on_uncommitted,
+            "on_removed": self.on_removed,
+        }
         options |= {"settle": f"{self.settle}s", "guard": f"{self.guard}s"}
         return "\n".join(
             [

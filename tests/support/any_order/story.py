@@ -142,8 +142,9 @@ class Story:
             return True
         if name in self.undone or not self.has_receipt(name):
             topics = self.topics(run.source)
-            if run.verb == "apply":  # its snapshot has no topic without a committed offset
+            if run.verb == "apply":  # its snapshot has each topic with a committed offset, and no other
                 topics = [topic for topic in topics if topic in self.committed(run.source)]
+                run = replace(run, to=dict.fromkeys(topics, run.targets[0]))
             run = replace(run, to={topic: run.to[topic] for topic in topics if topic in run.to})
             if not run.to or (
                 run.verb == "apply" and run.source != "old" and set(topics) != self.committed(run.source)
@@ -259,7 +260,7 @@ class Story:
         return (
             *("apply", run.file(step.of), "--to-group", *run.targets, *options),
             *("--on-existing", self.setting.on_existing),
-            *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
+            *("--on-uncommitted", self.setting.on_uncommitted.replace("latest", "refuse")),
         )
 
     def status(self, step: Command, run: Run) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ OFFSETS = st.dictionaries(
     st.sampled_from(PARTITIONS),
     st.builds(CommittedOffset, offset=st.integers(0, 10), leader_epoch=st.just(0), metadata=st.text(max_size=3)),
 )
-OVERWRITE = WriteOptions(on_existing="overwrite", uncommitted="leave")
+OVERWRITE = WriteOptions(on_existing="overwrite", on_uncommitted="leave")
 
 
 def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:

@@ -80,7 +80,7 @@ def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
     """If librdkafka would trim a group's name, the second client does not read back: it would read another group."""
     for partition in (PARTITION, OTHER):
         cli.cluster.commit("\told", partition, 5)
-    hand_over = ("apply", "--group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
+    hand_over = ("apply", "--from-group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
     cli(*hand_over, "--receipt", "r.json")
     cli("delete-offsets", "r.json", "--yes")
     assert (cli.offset("\told"), second_clients(cli, "r.json")) == (None, ["auto", "none"])
@@ -121,13 +121,13 @@ def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("receipt.json", "--group", "old"), "RECEIPT (receipt.json) and --group old contradict each other"),
-        (("receipt.json", "--topic", "t"), "go with --group, not with RECEIPT"),
-        (("receipt.json", "--settle", "0s"), "go with --group, not with RECEIPT"),
-        (("receipt.json", "--receipt", "r.json"), "go with --group, not with RECEIPT"),
-        ((), "name the RECEIPT of a hand-over, or a group and its topics"),
+        (("receipt.json", "--group", "old"), "RUN (receipt.json) and --group old contradict each other"),
+        (("receipt.json", "--topic", "t"), "go with --group, not with RUN"),
+        (("receipt.json", "--settle", "0s"), "go with --group, not with RUN"),
+        (("receipt.json", "--receipt", "r.json"), "go with --group, not with RUN"),
+        ((), "name the RUN that handed over, or a group and its topics"),
         (("--group", "old"), "name the topics with --topic, or all with '*'"),
-        (("--topic", "t"), "name the RECEIPT of a hand-over, or a group and its topics"),
+        (("--topic", "t"), "name the RUN that handed over, or a group and its topics"),
         (("--group", "old", "--group", "b", "--topic", "t"), "--group takes one group, not several: b, old"),
         (("--group", "old", "--topic", ""), "a topic pattern is empty"),
         (("--group", "old", "--topic", "t", "--receipt", "-"), "name a file"),
@@ -136,7 +136,7 @@ def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """``delete-offsets`` needs either RECEIPT or ``--group`` with ``--topic``.
+    """``delete-offsets`` needs either RUN or ``--group`` with ``--topic``.
 
     Contradictory options and unusable values end with exit code 2, and nothing is deleted.
     """
@@ -354,7 +354,7 @@ def test_a_group_that_lost_its_last_offset_is_created_again(cli):
 
 
 def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
-    """``apply``, ``hand-back`` and ``delete-offsets RECEIPT`` refuse a receipt of ``delete-offsets --group``."""
+    """``apply``, ``hand-back`` and ``delete-offsets RUN`` refuse a receipt of ``delete-offsets --group``."""
     cli(*DELETE)
     apply = (*APPLY[:-1], RECEIPT)
     for command in (apply, ("hand-back", RECEIPT, "--yes")):
@@ -368,7 +368,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 def test_the_receipt_of_another_run_is_refused(cli):
     """If ``--receipt`` names the receipt of a hand-over, or of another group's deletion, the deletion is refused."""
-    cli(*APPLY, "--uncommitted", "leave")
+    cli(*APPLY, "--on-uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)
     cli(*DELETE, "--receipt", "other.json")

@@ -143,7 +143,7 @@ def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
     plan = plan_hand_back(cluster, receipt.with_execution(half), FakeClock())
     assert [change.topic_partition for change in plan.changes] == [SECOND]
     options = plan.options
-    assert (options.on_existing, options.uncommitted, options.restore) == ("forward", "leave", False)
+    assert (options.on_existing, options.on_uncommitted, options.restore) == ("forward", "leave", False)
 
 
 def test_a_hand_back_warns_of_topics_that_it_leaves_with_the_target_group(cluster):
