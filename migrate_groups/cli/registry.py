@@ -37,6 +37,7 @@ _EXIT_CODES = {
 _OF_COMMAND = {
     ("migrate", 4): "the write is not complete or not confirmed, a group that must have stopped still consumes, or "
     "--start-command failed: see the error and the receipt",
+    ("doctor", 4): "a step of the trial failed, or something that it made could not be deleted: see the error",
     ("delete-group", 4): "a group was not deleted, or it is not known whether it was: see the error",
 }
 """Exit codes that mean something else, or something more, at one command."""
