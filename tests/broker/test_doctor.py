@@ -18,6 +18,8 @@ from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coord
 from tests.support.cli import Cli, CliHere
 from tests.support.offering import Offering
 from tests.support.proxy import LISTENER, put_before
+from tests.support.secured import SECRETS, Secured, properties_text
+from tests.support.versions import NEEDS_SCRAM
 
 OFFSET_DELETE, LIST_GROUPS, OFFSET_FETCH, DESCRIBE_CONFIGS = 47, 16, 9, 32
 STEPS = (
@@ -93,6 +95,28 @@ def test_without_an_answer_nothing_is_made(cli, world):
     """Without ``--yes`` and without a terminal, ``--write`` is refused, exit code 2."""
     assert "stdin is not a terminal" in cli.fails("doctor", "--write", code=2)
     assert made(world) == set()
+
+
+@NEEDS_SCRAM
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *("mutual TLS, inline", "SASL_SSL OAUTHBEARER"),
+        *(pytest.param(mode, marks=pytest.mark.long) for mode in ("SSL", "mutual TLS, JKS", "SASL_SSL SCRAM-SHA-512")),
+    ],
+)
+def test_the_trial_logs_in_like_every_command(secured: Secured, here, mode):
+    """With TLS or SASL, ``doctor --write`` does each step with the login of both clients, and shows no secret."""
+    listener, properties = secured.modes()[mode]
+    (here.folder / "client.properties").write_text(properties_text(**properties))
+    done = here(
+        *("doctor", "--write", "--yes", "--settle", "0s", "--format", "json"),
+        *("--bootstrap-server", secured.address(listener), "--command-config", "client.properties"),
+    )
+    found = json.loads(done.stdout)
+    assert found["second_client"] is None
+    assert {step["outcome"] for step in found["trial"]["steps"]} == {"done"}
+    assert [secret for secret in SECRETS.values() if secret in done.stdout + done.stderr] == []
 
 
 @pytest.fixture(scope="module")

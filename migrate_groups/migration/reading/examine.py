@@ -67,10 +67,12 @@ def _offsets_topic(clients: LogClients) -> tuple[str, str]:
             return NOT_KNOWN, f"the brokers show no topic {OFFSETS_TOPIC}: it is hidden, or no group has committed yet"
         ranges = clients.reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in topic.partitions])
         logs = {partition.partition: log for partition, log in ranges.items() if log.start < log.end}
-        for number, log in logs.items():
-            for piece in clients.topic.read({number: log.start}, {number: log.end}):
-                if piece.records or piece.positions[number] > log.start:
-                    return YES, ""
+        if not logs:
+            return NOT_KNOWN, f"{OFFSETS_TOPIC} has no record yet"
+        number, log = next(iter(logs.items()))  # one partition, because a read that gets no record takes the time-out
+        for piece in clients.topic.read({number: log.start}, {number: log.end}):
+            if piece.records or piece.positions[number] > log.start:
+                return YES, ""
     except ClusterUnavailable as error:  # also `NotAuthorized`
         return NO, str(error)
-    return NOT_KNOWN, f"{OFFSETS_TOPIC} has no record yet"
+    return NOT_KNOWN, f"no record of {OFFSETS_TOPIC} came within the time-out"
