@@ -109,7 +109,7 @@ class Client:
         opened: list[KafkaNetClient] = []
 
         def noted(**configs: Any) -> KafkaNetClient:
-            opened.append(net_client(**configs))
+            opened.append(_net_client(_LoggingManager, configs))
             return opened[-1]
 
         try:
@@ -275,31 +275,24 @@ def net_client(**configs: Any) -> KafkaNetClient:
     """Return the connections of a client of kafka-python: pass this function as its property ``kafka_client``.
 
     Connections are opened within the time-out of a request. The client raises `BootstrapFailed` if no bootstrap server
-    can be used.
+    can be used. Its requests are not logged.
     """
+    return _net_client(_Manager, configs)
+
+
+def _net_client(manager: type[_Manager], configs: dict[str, Any]) -> KafkaNetClient:
     time_out = configs["request_timeout_ms"]
     configs["socket_connection_setup_timeout_ms"] = time_out
     configs["socket_connection_setup_timeout_max_ms"] = time_out
     net = NetworkSelector(**configs)
-    return KafkaNetClient(net=net, manager=_Manager(net, **configs))
+    return KafkaNetClient(net=net, manager=manager(net, **configs))
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Opens kafka-python's connections within a time limit, and logs requests.
+    """Opens kafka-python's connections within a time limit.
 
     Raises `BootstrapFailed`, with the error of each bootstrap server, if none of them can be used.
     """
-
-    # All requests except those of logins go through this method.
-    def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
-        if not request_log.is_on():
-            return super().send(request, node_id, request_timeout_ms)
-        node_id = self.least_loaded_node() if node_id is None else node_id
-        began, what = time.monotonic(), request_log.described(request, node_id)
-        answer = super().send(request, node_id, request_timeout_ms)
-        answer.add_callback(lambda _: request_log.answered(began, what))
-        answer.add_errback(lambda error: request_log.answered(began, what, error))
-        return answer
 
     async def _do_bootstrap(self, deadline: float) -> bool:
         failures: dict[tuple[str, int], Exception] = {}
@@ -371,6 +364,21 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
                 where, reason = f"{node.host}:{node.port}", error.__context__.verify_message.rstrip(".")
                 raise CertificateRefused(f"the certificate of {where} can't be trusted: {reason}") from error
             raise
+
+
+class _LoggingManager(_Manager):
+    """Also logs requests."""
+
+    # All requests except those of logins go through this method.
+    def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
+        if not request_log.is_on():
+            return super().send(request, node_id, request_timeout_ms)
+        node_id = self.least_loaded_node() if node_id is None else node_id
+        began, what = time.monotonic(), request_log.described(request, node_id)
+        answer = super().send(request, node_id, request_timeout_ms)
+        answer.add_callback(lambda _: request_log.answered(began, what))
+        answer.add_errback(lambda error: request_log.answered(began, what, error))
+        return answer
 
 
 def _with_bytes_before_close(transport: Any) -> Any:

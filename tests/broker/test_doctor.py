@@ -17,11 +17,19 @@ from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.offering import Offering
+from tests.support.old_group import Old
 from tests.support.proxy import LISTENER, put_before
 from tests.support.secured import SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM
 
 OFFSET_DELETE, LIST_GROUPS, OFFSET_FETCH, DESCRIBE_CONFIGS = 47, 16, 9, 32
+# The APIs that the tool uses, but Metadata, without which no client can connect.
+USED = {
+    **{"ListOffsets": 2, "OffsetCommit": 8, "OffsetFetch": OFFSET_FETCH, "FindCoordinator": 10, "JoinGroup": 11},
+    **{"Heartbeat": 12, "LeaveGroup": 13, "SyncGroup": 14, "DescribeGroups": 15, "ListGroups": LIST_GROUPS},
+    **{"OffsetForLeaderEpoch": 23, "Fetch": 1, "DescribeConfigs": DESCRIBE_CONFIGS, "DeleteGroups": 42},
+    **{"OffsetDelete": OFFSET_DELETE, "ConsumerGroupDescribe": 69},
+}
 STEPS = (
     *("create the topic", "produce 30 records", "consume with the old group", "migrate", "rollback", "migrate again"),
     *("consume with the new group", "hand-back", "consume with the old group again", "clean up"),
@@ -170,3 +178,28 @@ def test_each_missing_api_limits_what_needs_it(offering, here, without, versions
     found = answers(document(here))
     assert {what for what, answer in found.items() if answer != "yes"} >= lacking
     assert found["know when offsets expire"] == "yes"
+
+
+def succeed(here: CliHere, *commands: tuple[str, ...]) -> bool:
+    """Run commands until one fails, and return whether none has."""
+    return all(here.outcome(*command)[0] == 0 for command in commands)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", USED.values(), ids=USED)
+def test_a_capability_is_no_if_and_only_if_its_commands_fail(running, offering, here, monkeypatch, key):
+    """Without any one API, a capability is ``no`` exactly if the commands that it names fail."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_TIMEOUT", "5s")
+    old, doomed = Old(here, running[1]), running[1].name("doomed")
+    old.world.commit(doomed, TopicPartition(old.pay, 0), 1)
+    offering.without = frozenset({key})
+    found = answers(document(here))
+    migrate = ("migrate", "split.toml", "--settle", "0s", "--guard", "0s", "--yes")
+    done = {
+        "list, advise": succeed(here, ("list",)),
+        "describe, snapshot, rewind, watch, export": succeed(here, ("snapshot", old.group, "-o", "before.csv")),
+        "rollback of a new group, delete-offsets": succeed(here, migrate, ("rollback", "split.toml.run", "--yes")),
+        "migrate, apply, hand-back": succeed(here, migrate, ("hand-back", "split.toml.run", "--wait", "0s", "--yes")),
+        "delete-group": succeed(here, ("delete-group", doomed, "--yes")),
+    }
+    assert {what: found[what] for what in done} == {what: "yes" if did else "no" for what, did in done.items()}
