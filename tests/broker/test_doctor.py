@@ -101,7 +101,7 @@ def test_an_interrupted_trial_cleans_up(cli: Cli, world, at):
 
 def test_without_an_answer_nothing_is_made(cli, world):
     """Without ``--yes`` and without a terminal, ``--write`` is refused, exit code 2."""
-    assert "stdin is not a terminal" in cli.fails("doctor", "--write", code=2)
+    assert "stdin is not a terminal: pass --yes to write, or leave out" in cli.fails("doctor", "--write", code=2)
     assert made(world) == set()
 
 

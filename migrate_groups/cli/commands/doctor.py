@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -11,9 +12,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import confirm, show_as, talk
-from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.verbose import shown_logs
-from migrate_groups.errors import Refused
+from migrate_groups.errors import Refused, UsageError
 from migrate_groups.snapshots.times import parse_duration
 
 _CLIENTS = ("kafka-python", "confluent-kafka")
@@ -42,9 +42,8 @@ def doctor(
     Example: migrate-groups doctor --bootstrap-server localhost:9092
     """
     quiet = parse_duration(settle, "--settle")
-    terminal = Terminal(yes=yes)
-    if write:
-        terminal.check_can_be_asked()
+    if write and not (yes or sys.stdin.isatty()):
+        raise UsageError("stdin is not a terminal: pass --yes to write, or leave out --write to look")
     from migrate_groups import __version__
     from migrate_groups.api.cluster import Cluster
     from migrate_groups.api.trial import throwaway_name, try_out
@@ -52,9 +51,8 @@ def doctor(
     from migrate_groups.show import doctor as views
 
     config, trial = connection.config(), None
-    with shown_logs(connection.verbose):
-        with Cluster(config, Silent(), SystemClock()) as cluster:
-            found = cluster.doctor()
+    with shown_logs(connection.verbose), Cluster(config, Silent(), SystemClock()) as cluster:
+        found = cluster.doctor()
         if write:
             name = throwaway_name()
             talk(f"topic {name} and groups {name}.old and {name}.new will be made, and deleted at the end")
@@ -62,6 +60,8 @@ def doctor(
                 raise Refused("the answer was no; nothing was written")
             written.so_far.set("what the trial made is deleted, unless a line above says what is left")
             trial = try_out(config, name, SystemClock(), talk, settle=quiet)
+            if trial.error is None:  # now the offsets topic has a record
+                found = cluster.doctor()
     versions = {"migrate-groups": __version__} | {client: version(client) for client in _CLIENTS}
     show_as(output_format, views.doctor(found, trial, versions))
     if trial is not None:
