@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable, HandOverBroken, PartlyApplied
+from migrate_groups.kafka import apis
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.examine import examine
 from migrate_groups.model.apis import Api, Offers
@@ -88,3 +92,19 @@ def test_a_trial_raises_its_error_before_it_tells_what_is_left():
     trial.error = HandOverBroken("skipped")
     with pytest.raises(HandOverBroken):
         trial.check()
+
+
+def test_every_request_that_the_tool_sends_is_examined():
+    """`doctor` examines each request class that a module of kafka/ imports from kafka-python, but those of trials."""
+    package = Path(apis.__file__).parent
+    trees = {path.name: ast.parse(path.read_text()) for path in package.glob("*.py") if path.name != "apis.py"}
+    imported = {
+        name.name.removesuffix("Request")
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kafka.protocol")
+        for name in node.names
+        if name.name.endswith("Request")
+    }
+    examined = {use.request.__name__.removesuffix("Request") for use in apis._USES}
+    assert imported - examined == {"ApiVersions", "CreateTopics", "DeleteTopics", "Produce"}
