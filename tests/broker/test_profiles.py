@@ -76,6 +76,21 @@ def test_each_profile_is_right_or_refused_before_the_stop(profile: Profile, runn
 
 
 @pytest.mark.long
+def test_each_profile_hands_over_a_living_group(profile: Profile, running, here: CliHere):
+    """`migrate` waits while a consumer of the group lives. When it has left, its offsets are handed over."""
+    _, world, _ = running
+    old = Old(here, world)
+    expected, member = old.offsets(old.pay), world.join(old.group, old.pay, old.find)
+    settle = "10s" if profile.hides_offsets_topic else "0s"
+    process = here.start("migrate", "split.toml", "--settle", settle, "--guard", "0s", "--yes")
+    assert any(f" s  {old.group} " in line for line in process.stderr)  # it waits
+    world.leave(member)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert world.committed(old.pay_group) == expected
+
+
+@pytest.mark.long
 def test_each_profile_takes_the_whole_scenario(profile: Profile, running, here: CliHere):
     """Each command does what it does with Apache Kafka, or is refused by its plan, as in the trial of `doctor`."""
     _, world, _ = running
