@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import kafka.errors as kafka_errors
 import msgspec
 from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -14,6 +15,7 @@ from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.leaders import Leader, epoch_ends, raise_leader_change, rounds
 from migrate_groups.kafka.private import Client
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition
 from migrate_groups.model.partitions import (
     LeaderEpoch,
     LogRange,
@@ -111,6 +113,10 @@ class Logs:
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
+    def coordinators_ends(self) -> OffsetsTopicEnds:
+        """Return a reader of the log end offsets of ``__consumer_offsets`` from the leaders that are known."""
+        return OffsetsTopicEnds({each: leader for each, leader in self._leaders.items() if each.topic == OFFSETS_TOPIC})
+
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Send ListOffsets for the latest offset, as a ``read_committed`` consumer."""
         question = dict.fromkeys(partitions, _LATEST)
@@ -171,33 +177,71 @@ class Logs:
 
         async def ask(client: Client) -> None:
             # The leaders are forgotten until all of them have answered, so that a retry looks up the new leaders.
-            known, self._leaders = self._leaders, {}
             open_questions = left()
-            if all(question.keys() <= known.keys() for question in open_questions):
+            asked = {partition for question in open_questions for partition in question}
+            known = {each: self._leaders.pop(each) for each in asked if each in self._leaders}
+            if asked == known.keys():
                 await _ask(client, open_questions, isolation, known, answers)
                 open_questions = left()
             if topic_names := {partition.topic for question in open_questions for partition in question}:
                 # A partition may lack an answer only because a remembered leader no longer leads it.
                 leaders = self.learn(await wire.topics(client, topic_names))
                 await _ask(client, open_questions, isolation, leaders, answers)
-            self._leaders = known | self._leaders
+            for partition, leader in known.items():
+                self._leaders.setdefault(partition, leader)
 
         if any(questions):
             self._connection.run(ask, doing=doing)
         return answers
 
 
-async def _ask(
+class OffsetsTopicEnds:
+    """Reads log end offsets of ``__consumer_offsets`` on the connections on which groups are read then.
+
+    leaders: of all partitions of the topic. ends: by partition, if each was read before the groups in its partition;
+    otherwise empty.
+    """
+
+    def __init__(self, leaders: Mapping[TopicPartition, Leader]) -> None:
+        self._leaders = leaders
+        self.ends: Mapping[TopicPartition, int] = {}
+
+    def send(self, client: Client, nodes: Mapping[Any, Collection[str]]) -> Awaitable[None]:
+        """Send ListOffsets, and return a coroutine that waits for the responses. nodes: the groups of each broker."""
+        answers: Answers = {}
+        asked = _ask(client, [dict.fromkeys(self._leaders, _LATEST)], _READ_UNCOMMITTED, self._leaders, [answers])
+        are_coordinators = all(
+            self._leads(node, TopicPartition(OFFSETS_TOPIC, log_partition(group, len(self._leaders))))
+            for node, groups in nodes.items()
+            for group in groups
+        )
+
+        async def received() -> None:
+            try:
+                await asked
+            except (kafka_errors.KafkaError, OSError):
+                answers.clear()  # the caller reads them again, one after the other
+            is_whole = are_coordinators and answers.keys() == self._leaders.keys()
+            self.ends = {partition: answer.offset for partition, answer in answers.items()} if is_whole else {}
+
+        return received()
+
+    def _leads(self, node: Any, partition: TopicPartition) -> bool:
+        return partition in self._leaders and self._leaders[partition][0] == node
+
+
+def _ask(
     client: Client,
     questions: Sequence[Question],
     isolation: int,
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
-) -> None:
-    """Send ListOffsets requests to leaders concurrently, and put the answers for ``questions[i]`` into ``answers[i]``.
+) -> Awaitable[None]:
+    """Send ListOffsets requests to leaders, and return a coroutine that waits for the responses.
 
-    Raises kafka-python's retriable error if a leader has changed. A partition with another error, or without a leader,
-    gets no answer. isolation: 0 is read_uncommitted, 1 is read_committed.
+    The coroutine puts the answers for ``questions[i]`` into ``answers[i]``. It raises kafka-python's retriable error if
+    a leader has changed. A partition with another error, or without a leader, gets no answer. isolation: 0 is
+    read_uncommitted, 1 is read_committed.
     """
     asked = []
     for question, answered in zip(questions, answers, strict=True):
@@ -209,8 +253,12 @@ async def _ask(
             most = client.at_most(ListOffsetsRequest, LAST_PLAIN_VERSION)
             request = list_offsets(of_broker, leaders, isolation, most)
             asked.append((answered, client.send(request, broker)))
-    for answered, response in asked:
-        answered |= _listed_offsets(await response, leaders)
+
+    async def received() -> None:
+        for answered, response in asked:
+            answered |= _listed_offsets(await response, leaders)
+
+    return received()
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):

@@ -125,17 +125,26 @@ class Client:
         """Close all connections."""
         self._admin.close()
 
-    def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
+    def run(self, request: Callable[[Client], Awaitable[T]], deadline: float, seconds: float) -> T:
         """Run the coroutine function ``request`` with this client, and return its result.
 
-        deadline: the time of `time.monotonic` at which ``KafkaTimeoutError`` is raised.
+        Raises ``KafkaTimeoutError`` at ``deadline``, a time of `time.monotonic`, or later: ``seconds`` after the last
+        response, because ``request`` may send many requests, one after the other.
         """
 
         async def within_its_time() -> T:
             # Needed because kafka-python's time-out covers a request, but not connecting to a broker that hangs.
-            left = max(1, (deadline - time.monotonic()) * 1000)
-            answer: T = await self._manager.wait_for(self._manager.call_soon(request, self), left)
-            return answer
+            until, began, running = deadline, time.monotonic(), self._manager.call_soon(request, self)
+            while True:
+                try:
+                    answer: T = await self._manager.wait_for(running, max(1, (until - time.monotonic()) * 1000))
+                except kafka_errors.KafkaTimeoutError:
+                    answered_at = self._manager.answered_at
+                    if running.is_done or answered_at < began or answered_at + seconds <= time.monotonic():
+                        raise
+                    until = answered_at + seconds
+                else:
+                    return answer
 
         result: T = self._manager.run(within_its_time)
         return result
@@ -367,18 +376,24 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 class _LoggingManager(_Manager):
-    """Also logs requests."""
+    """Also logs requests, and notes when the last one was answered."""
+
+    answered_at = 0.0
+    """The time of `time.monotonic` of the last response."""
 
     # All requests except those of logins go through this method.
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
         if not request_log.is_on():
-            return super().send(request, node_id, request_timeout_ms)
+            return super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer)
         node_id = self.least_loaded_node() if node_id is None else node_id
         began, what = time.monotonic(), request_log.described(request, node_id)
-        answer = super().send(request, node_id, request_timeout_ms)
+        answer = super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer)
         answer.add_callback(lambda _: request_log.answered(began, what))
         answer.add_errback(lambda error: request_log.answered(began, what, error))
         return answer
+
+    def _note_answer(self, _: object) -> None:
+        self.answered_at = time.monotonic()
 
 
 def _with_bytes_before_close(transport: Any) -> Any:

@@ -12,10 +12,12 @@ from contextlib import closing
 
 import pytest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.reading.requests import read_all_committed
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import CliHere
@@ -46,6 +48,7 @@ def offering(running, here: CliHere, monkeypatch) -> Iterator[Offering]:
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
     yield proxies
     proxies.without, proxies.versions, proxies.most_api_versions = frozenset(), {}, 4
+    proxies.heal()
 
 
 @pytest.fixture
@@ -142,6 +145,29 @@ def test_requests_about_one_group_each_go_out_side_by_side(offering, running, mo
     assert {group: list(found[group]) for group in groups} == {group: [TopicPartition(topic, 0)] for group in groups}
     assert 1 < most["FindCoordinator"] <= 16
     assert 1 < most["OffsetFetch"] <= 16
+
+
+def test_the_time_out_is_for_one_request(offering, running):
+    """A command may take longer than ``--timeout``, if each of its requests is answered within that time.
+
+    Here 140 groups are read with a request for each, and brokers answer after 0.25 s. A request that is not answered
+    ends the command.
+    """
+    _, world = running
+    place = TopicPartition(world.create_topic(), 0)
+    groups = [world.name("group") for _ in range(140)]
+    with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=world.bootstrap_servers))) as writer:
+        writer.alter_offsets({group: {place: CommittedOffset(offset=7)} for group in groups})
+    offering.versions = {FIND_COORDINATOR: (0, 3), OFFSET_FETCH: (1, 7)}
+    config = ClientConfig(bootstrap_servers=offering.bootstrap_servers, timeout=2)
+    with closing(KafkaPythonReader(config)) as reader:
+        reader.cluster_id()
+        offering.slow(0.25)
+        found = read_all_committed(reader, groups)
+        offering.slow(60)
+        with pytest.raises(ClusterUnavailable, match="did not answer while reading the committed offsets of"):
+            read_all_committed(reader, groups)
+    assert {group: list(found[group]) for group in groups} == {group: [place] for group in groups}
 
 
 def test_without_offset_delete_the_plan_says_so_before_the_stop(offering, here, old):

@@ -19,6 +19,7 @@ class Offering(Proxies):
     without: the keys of APIs that are not offered. versions: by key, the lowest and the highest version offered.
     most_api_versions: a later version of ApiVersions closes the connection.
     only: whether the APIs in ``versions`` are the only ones. A version that the brokers lack is not offered.
+    After `slow`, each response is kept for so many seconds.
     """
 
     def __init__(self, targets: Collection[str]) -> None:
@@ -50,6 +51,7 @@ class Offering(Proxies):
                         break
                     if key == API_VERSIONS:
                         asked[correlation_id] = version
+                await asyncio.sleep(self._delay * are_responses)
                 writer.write(struct.pack(">i", len(frame)) + frame)
                 await writer.drain()
         writer.close()
