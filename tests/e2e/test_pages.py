@@ -50,6 +50,12 @@ ELSEWHERE = {
     "-e MIGRATE_GROUPS_BOOTSTRAP_SERVER=kafka:9092 migrate-groups migrate split.toml --dry-run": "it needs the image",
     "migrate-groups migrate split.toml --yes --approved plan.json --stop-command './stop.sh billing search' "
     "--start-command './start.sh billing search' --restart-command './start.sh big'": "tests/unit/test_stop_command.py",
+    "migrate-groups migrate split.toml --approved plan.json --yes "
+    "--stop-command 'ansible-playbook applications.yml -e applications=big -e state=stopped' "
+    "--start-command 'ansible-playbook applications.yml -e applications=billing:search -e state=started' "
+    "--restart-command 'ansible-playbook applications.yml -e applications=big -e state=started'": (
+        "it needs Ansible: tests/unit/test_recipes.py"
+    ),
     "pip wheel --no-deps --wheel-dir dist .": "tests/spark/test_cluster.py",
     "spark-submit --py-files dist/migrate_groups-*.whl scripts/spark_reconcile.py split.csv after.parquet "
     "--out reconciled": "tests/spark/test_cluster.py",

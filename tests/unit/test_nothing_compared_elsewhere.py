@@ -110,13 +110,13 @@ def test_a_dry_run_names_the_checks_that_are_not_known(cli):
 def test_reconcile_says_what_the_receipt_does_not_show(cli):
     """If the old group was not watched, or only one client read back, `reconcile` of the run says so.
 
-    After a guard, with both clients, it has nothing to say.
+    After a guard, with both clients, it has nothing to say but who handed over.
     """
     cli(*MIGRATE)
-    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints == ()
+    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints[:-1] == ()
     cli("rollback", RUN, "--yes")
     cli(*MIGRATE, "--guard", "0s", "--second-client", "none")
-    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints == (
+    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints[:-1] == (
         "old was not watched after the write: audit shows whether it consumed again",
         "1 partition confirmed by one client only, as the receipt says",
     )

@@ -13,6 +13,7 @@ import typer.main
 import migrate_groups as mg
 from migrate_groups.cli.registry import COMMANDS, command_line
 from migrate_groups.errors import UsageError
+from migrate_groups.files.runs.compared import compared
 from tests.support.connected import APPLY, MIGRATE, PARTITION
 from tests.support.documents import parsed
 
@@ -53,6 +54,13 @@ def test_apply_and_the_ways_back_take_a_reference(cli):
     assert [each[3] for each in executions(cli, "receipt.json")] == ["CHG-1", "CHG-2"]
     cli("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes", "--reference", "CHG-3")
     assert [each[3] for each in executions(cli, "old.delete-offsets.receipt.json")] == ["CHG-3"]
+
+
+def test_the_report_of_a_run_says_who_handed_over(cli):
+    """What ``reconcile`` compares for a run directory comes with who handed over, for its report in every format."""
+    cli(*MIGRATE, "--reference", "CHG-7")
+    found = compared([str(cli.folder / "split.toml.run")], [], has_spec=False)
+    assert found.hints[-1] == f"handed over by {OPERATOR}, migrate-groups {mg.__version__}, reference CHG-7"
 
 
 def test_a_deleted_group_has_the_operator_in_its_document(cli):

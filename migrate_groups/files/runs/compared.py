@@ -76,13 +76,15 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
 
 
 def _hints(hand_over: Execution) -> tuple[str, ...]:
-    """Return what the record of a hand-over does not show: later consumption, and what a second client read."""
+    """Return what the record of a hand-over does not show (later consumption, a second client), and who handed over."""
     hints = []
     if hand_over.source_groups and not hand_over.guard_readings:
         groups = some(hand_over.source_groups)
         hints.append(f"{groups} was not watched after the write: audit shows whether it consumed again")
     if alone := hand_over.count()[Outcome.CONFIRMED_BY_ONE]:
         hints.append(f"{counted(alone, 'partition')} confirmed by one client only, as the receipt says")
+    if hand_over.by.operator:
+        hints.append(f"handed over by {hand_over.by}")
     return tuple(hints)
 
 
