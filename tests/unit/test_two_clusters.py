@@ -396,6 +396,19 @@ def test_a_moved_group_hands_nothing_over_to_another_group(move):
     assert move.there() == {0: 30, 1: 10}
 
 
+def test_a_move_that_can_not_claim_writes_nothing(move, monkeypatch):
+    """If the source cluster refuses the claims of a move, nothing is written on the target cluster."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    lost = WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
+    monkeypatch.setattr(
+        move.source, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, lost) for group, of in offsets.items()}
+    )
+    with pytest.raises(PartlyApplied, match="2 partitions not confirmed"):
+        move.migrate()
+    assert move.there() == {}
+
+
 def test_a_move_of_which_nothing_was_written_claims_nothing(move, monkeypatch):
     """If brokers of the target cluster refuse the whole write of a move, its claims are released."""
     move.commit(30, 10)
