@@ -24,9 +24,15 @@ T = TypeVar("T")
 Membership = tuple[int, str]
 """The generation of a group and the id of a member, with which this member commits."""
 _NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
-# The highest version of OffsetCommit to send, because kafka-python encodes the later, flexible versions (KIP-482) more
-# slowly, and they add nothing that is needed here (docs/kafka-behaviour.md#kafka-python).
-_LAST_PLAIN_VERSION = 7
+# kafka-python encodes the later, flexible versions (KIP-482) more slowly, and they add nothing that is needed here
+# (docs/kafka-behaviour.md#kafka-python).
+LAST_PLAIN_VERSION = 7
+"""The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
+# From version 6 on a missing group is answered with an error, without the authorized operations.
+DESCRIBE_VERSION = 5
+"""The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
+FETCH_OFFSETS_VERSION = 8
+"""The highest version of OffsetFetch to send."""
 
 
 class _NoCommit(NamedTuple):
@@ -177,7 +183,7 @@ def commit_offsets(
             group_instance_id=None,
             retention_time_ms=-1,
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
-            max_version=client.at_most(OffsetCommitRequest, _LAST_PLAIN_VERSION),
+            max_version=client.at_most(OffsetCommitRequest, LAST_PLAIN_VERSION),
         )
         response = await client.send(request, node)
         return {
@@ -300,8 +306,7 @@ def _note(into: OfGroups[Any], group: str, answer: Any, error_code: int) -> None
 
 
 def _describe_groups(client: Client, groups: Sequence[str], *, permissions: bool = False) -> Any:
-    # From version 6 on a missing group is answered with an error, without the authorized operations.
-    most = client.at_most(DescribeGroupsRequest, 5)
+    most = client.at_most(DescribeGroupsRequest, DESCRIBE_VERSION)
     return DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
 
 
@@ -314,7 +319,7 @@ def _offset_fetch(wanted: Wanted, groups: Sequence[str]) -> Any:
     """Return an OffsetFetch request for several groups."""
     wire = OffsetFetchRequest.OffsetFetchRequestGroup
     asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
-    return OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=8)
+    return OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=FETCH_OFFSETS_VERSION)
 
 
 def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], wanted: Wanted, group: str, answer: Any) -> None:

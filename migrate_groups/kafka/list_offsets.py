@@ -20,7 +20,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 EARLIEST, LATEST = -2, -1
 # The highest version of ListOffsets to send. It is the last one without flexible fields (KIP-482), because kafka-python
 # encodes such versions faster (docs/kafka-behaviour.md#kafka-python).
-_LAST_PLAIN_VERSION = 5
+LAST_PLAIN_VERSION = 5
 
 Question = Mapping[TopicPartition, int]
 """What to look up with ListOffsets: by partition, a timestamp in milliseconds, or -2 for the earliest offset, or -1 for
@@ -97,7 +97,7 @@ def ask(
             if leader := leaders.get(partition):
                 led[leader[0]][partition] = timestamp
         for broker, of_broker in led.items():
-            most = client.at_most(ListOffsetsRequest, _LAST_PLAIN_VERSION)
+            most = client.at_most(ListOffsetsRequest, LAST_PLAIN_VERSION)
             request = list_offsets(of_broker, leaders, isolation, most)
             asked.append((answered, client.send(request, broker)))
 
@@ -121,7 +121,7 @@ def list_offsets(
     question: Question,
     leaders: Mapping[TopicPartition, Leader],
     isolation: int = READ_UNCOMMITTED,
-    most: int = _LAST_PLAIN_VERSION,
+    most: int = LAST_PLAIN_VERSION,
 ) -> Any:
     """Return a ListOffsets request for the partitions in ``question``, all of which must be in ``leaders``.
 

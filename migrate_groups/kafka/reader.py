@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, raise_first
-from migrate_groups.kafka import cluster_facts, wire
+from migrate_groups.kafka import apis, cluster_facts, wire
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.commits import Commits
@@ -15,10 +15,10 @@ from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
+from migrate_groups.model.apis import Offers
 from migrate_groups.model.groups import GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -117,9 +117,13 @@ class KafkaPythonReader(Logs):
             for resource in resources
         }
 
+    def brokers(self) -> Sequence[int]:
+        """Send Metadata, without topics."""
+        return self._connection.run(cluster_facts.brokers, doing="reading the brokers")
+
     def offers(self) -> Offers:
         """Look at the ApiVersions response of the connection."""
-        return self._connection.run(cluster_facts.offers, doing="reading what the brokers offer")
+        return self._connection.run(apis.offers, doing="reading what the brokers offer")
 
     def offset_limits(self) -> OffsetLimits:
         """Send DescribeConfigs to one broker."""

@@ -70,6 +70,18 @@ class SecondClient:
             return dict.fromkeys(wanted, error)
         return {group: self._committed(group, answers[group]) for group in wanted}
 
+    def cluster_id(self) -> str:
+        """Ask the child process. Raises `ClusterUnavailable` if confluent-kafka can't log in to the cluster."""
+        asked = request_log.line("Metadata", (), "", "the second client")
+        with request_log.logged(lambda: asked), self._one_at_a_time:
+            answer = self._answer(question("cluster_id", self._config))
+        if answer is None:
+            self._end_child()
+            raise ClusterUnavailable("the second client (confluent-kafka) died or hung while it logged in")
+        if "error" in answer:
+            raise ClusterUnavailable(f"the second client (confluent-kafka) can't log in: {answer['error']}")
+        return str(answer["answer"])
+
     def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
         """Ask the child process to connect, and to read one committed offset of each group. Do not wait for it."""
         groups = {

@@ -81,6 +81,17 @@ def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], 
         return dict(zip(groups, consumers.map(of_group, groups), strict=True))
 
 
+def cluster_id(config: dict[str, Any], timeout: float) -> str:
+    """Return the id of the cluster, from a Metadata response without topics. timeout: in seconds."""
+    said: list[str] = []
+    admin = AdminClient(with_token(config) | {"error_cb": lambda error: said.append(error.str())})
+    try:
+        return str(admin.describe_cluster(request_timeout=timeout).result(timeout).cluster_id)
+    except Exception as error:
+        admin.poll(0)  # librdkafka reports why a connection failed only to error_cb
+        raise RuntimeError("; ".join([str(error) or "no answer", *said[:1]])) from error
+
+
 def _by_admin(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
     connected = _connected.pop(_key(config, None), None)
     admin = AdminClient(with_token(config)) if connected is None else connected  # a client without events is falsy
@@ -141,4 +152,4 @@ def _committed(answer: Any) -> list[Any]:
 
 
 if __name__ == "__main__":
-    serve(committed, committed_alone, connect)
+    serve(committed, committed_alone, connect, cluster_id)

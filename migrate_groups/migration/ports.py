@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
+from migrate_groups.model.apis import Offers
 from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
-    Offers,
     OffsetLimits,
     TopicPartition,
 )
@@ -135,8 +135,12 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
+    def brokers(self) -> Sequence[int]:
+        """Return the ids of the cluster's brokers, in ascending order."""
+        ...
+
     def offers(self) -> Offers:
-        """Return what the brokers offer of what not all offer. Apache Kafka offers all of it since 2.5."""
+        """Return which of the APIs that this tool uses the brokers offer, and in which versions."""
         ...
 
     def offset_limits(self) -> OffsetLimits:

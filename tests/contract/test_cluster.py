@@ -23,6 +23,12 @@ def test_cluster_id_is_stable(world):
     assert world.writer.cluster_id() == world.writer.cluster_id() != ""
 
 
+def test_both_clients_name_the_same_cluster(world):
+    """The second client logs in, and names the cluster id that the first one does. The cluster has a broker."""
+    assert world.second_client.cluster_id() == world.writer.cluster_id()
+    assert world.writer.brokers() == [1]
+
+
 def test_group_that_never_existed_is_dead(world):
     """A group that does not exist is described as Dead, without members, and has no committed offsets."""
     described = describe_group(world.writer, "nobody-here")

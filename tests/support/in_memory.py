@@ -13,15 +13,14 @@ from typing import Any, TypeVar
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.apis import ALL_OFFERED, Offers
 from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Member, Wanted, with_offsets
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
-    ALL_OFFERED,
     CommittedOffset,
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -357,6 +356,10 @@ class InMemoryCluster:
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+
+    def brokers(self) -> Sequence[int]:
+        """Return one broker, with id 1."""
+        return [1]
 
     def offers(self) -> Offers:
         return self.offered

@@ -62,7 +62,7 @@ def manager(monkeypatch):
     monkeypatch.setattr(KafkaConnectionManager, "send", lambda *_: sent)
     monkeypatch.setattr(private, "time", SimpleNamespace(monotonic=lambda: 100.0))
     monkeypatch.setattr(request_log, "time", SimpleNamespace(monotonic=lambda: 100.25))
-    return object.__new__(private._Manager), sent
+    return object.__new__(private._LoggingManager), sent
 
 
 def test_a_request_is_logged_when_it_is_answered(manager, capsys):

@@ -113,7 +113,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             claim_started(writer, file, clock.now())
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(writer, shown.journal, file))
+        journal = until_written.enter_context(locked(at_source, shown.journal, file))
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:

@@ -11,12 +11,12 @@ from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.apis import Offers
 from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -115,6 +115,10 @@ class PhaseReader:
     def offers(self) -> Offers:
         """Ask the connection each time."""
         return self._reader.offers()
+
+    def brokers(self) -> Sequence[int]:
+        """Request each time."""
+        return self._reader.brokers()
 
     def offset_limits(self) -> OffsetLimits:
         """Request each time."""
