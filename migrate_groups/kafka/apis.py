@@ -27,7 +27,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from migrate_groups.kafka.group_requests import DESCRIBE_VERSION, FETCH_OFFSETS_VERSION
 from migrate_groups.kafka.group_requests import LAST_PLAIN_VERSION as COMMIT_VERSION
-from migrate_groups.kafka.log import LAST_PLAIN_VERSION as LIST_OFFSETS_VERSION
+from migrate_groups.kafka.list_offsets import LAST_PLAIN_VERSION as LIST_OFFSETS_VERSION
 from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
 from migrate_groups.model.apis import Api, Offers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import re
 import threading
@@ -171,6 +172,11 @@ class KafkaConnection:
         except Exception:
             self.close()
             raise
+
+    def round_trip(self) -> float:
+        """Return the shortest time in seconds from a request to its response so far; 0 if it is not known."""
+        seconds = self._client.round_trip if self._client else math.inf
+        return seconds if math.isfinite(seconds) else 0.0
 
     def at_once(self, *calls: Callable[[], object]) -> list[Any]:
         """Call functions that send requests with this connection, each in its own thread, and return their results.

@@ -128,9 +128,9 @@ First = Callable[[Client, Mapping[Any, Collection[str]]], Awaitable[None]]
 def observe(wanted: Wanted, consumers: Collection[str], first: First | None = None) -> Ask[Observation | None]:
     """Return a coroutine function that describes groups, and then reads their committed offsets, in one round trip.
 
-    The answer for a group is None if the brokers have no OffsetFetch for several groups. consumers: groups that are
-    also described with ConsumerGroupDescribe. wanted: as for `fetch_offsets`. first: gets the client, and the groups of
-    each coordinator.
+    The answer for a group is None if the brokers have no OffsetFetch for several groups, or if a group in ``consumers``
+    can't be described as a KIP-848 group. consumers: groups that are also described with ConsumerGroupDescribe. wanted:
+    as for `fetch_offsets`. first: gets the client, and the groups of each coordinator.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Observation | None]) -> None:
@@ -150,8 +150,10 @@ def observe(wanted: Wanted, consumers: Collection[str], first: First | None = No
         for answer in (await asked[-1]).groups:
             _note_offsets(offsets, wanted, answer.group_id, answer)
         for group in groups:
-            failed = [each.failed[group] for each in (described, as_consumers, offsets) if group in each.failed]
-            if failed:
+            failed = [each.failed[group] for each in (described, offsets) if group in each.failed]
+            if group in as_consumers.failed:
+                into.found[group] = None
+            elif failed:
                 into.failed[group] = failed[0]
             else:
                 into.found[group] = Observation(

@@ -7,6 +7,7 @@ ConsumerGroupDescribe (KIP-848), which kafka-python lacks.
 from __future__ import annotations
 
 import inspect
+import math
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -153,6 +154,11 @@ class Client:
         """Send a request, and return an awaitable of the response. node: the broker; None: any broker."""
         sent: Awaitable[Any] = self._manager.send(request, node_id=node)
         return sent
+
+    @property
+    def round_trip(self) -> float:
+        """The shortest time in seconds from a request to its response so far; infinite before the first response."""
+        return float(self._manager.round_trip)
 
     def begin(self, work: Callable[..., Awaitable[T]], *arguments: Any) -> Awaitable[T]:
         """Start ``work(*arguments)`` concurrently with the caller, and return an awaitable of its result."""
@@ -376,24 +382,28 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 class _LoggingManager(_Manager):
-    """Also logs requests, and notes when the last one was answered."""
+    """Also logs requests, and notes when the last one was answered, and how soon they are."""
 
     answered_at = 0.0
     """The time of `time.monotonic` of the last response."""
+    round_trip = math.inf
+    """The shortest time in seconds from a request to its response."""
 
     # All requests except those of logins go through this method.
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
+        began = time.monotonic()
         if not request_log.is_on():
-            return super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer)
+            return super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer, began)
         node_id = self.least_loaded_node() if node_id is None else node_id
-        began, what = time.monotonic(), request_log.described(request, node_id)
-        answer = super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer)
+        what = request_log.described(request, node_id)
+        answer = super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer, began)
         answer.add_callback(lambda _: request_log.answered(began, what))
         answer.add_errback(lambda error: request_log.answered(began, what, error))
         return answer
 
-    def _note_answer(self, _: object) -> None:
+    def _note_answer(self, began: float, _: object) -> None:
         self.answered_at = time.monotonic()
+        self.round_trip = min(self.round_trip, self.answered_at - began)
 
 
 def _with_bytes_before_close(transport: Any) -> Any:

@@ -92,6 +92,10 @@ class KafkaPythonReader(Logs):
         """Send OffsetFetch with ``require_stable``."""
         return self._commits.read(wanted, wait=wait)
 
+    def round_trip(self) -> float:
+        """Send nothing."""
+        return self._connection.round_trip()
+
     def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
         """Send DescribeGroups for each group, over as many connections as a commit for each of them takes."""
         self._connection.run_of_groups(wanted, of_groups.connect(), "finding the coordinator of")

@@ -90,6 +90,10 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
+    def round_trip(self) -> float:
+        """Return the shortest time in seconds from a request to its response so far; 0 if it is not known."""
+        ...
+
     def at_once(self, *calls: Callable[[], object]) -> list[Any]:
         """Call functions that send requests with this reader, in any order or side by side; return their results.
 

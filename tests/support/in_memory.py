@@ -280,6 +280,9 @@ class InMemoryCluster:
         ends = {partition: log.end for partition, log in self.log_ranges(partitions).items()}
         return ends, self.describe_with_offsets({group: None})[group]
 
+    def round_trip(self) -> float:
+        return 0.0
+
     def at_once(self, *calls: Callable[[], object]) -> list[Any]:
         return [call() for call in calls]
 

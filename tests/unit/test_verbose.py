@@ -19,7 +19,7 @@ from migrate_groups.cli.verbose import shown_logs
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import private, request_log, second_client
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.log import list_offsets
+from migrate_groups.kafka.list_offsets import list_offsets
 from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 

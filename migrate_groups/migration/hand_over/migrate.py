@@ -115,7 +115,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         agree(shown.plan, shown.rows, events, provisional=True)
         journal = until_written.enter_context(locked(at_source, shown.journal, file))
         run.keep_baseline(shown.reading.rows())
-        stop = _planned_stop(shown, wanted)
+        stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
         events.stop_agreed(stop)
@@ -250,7 +250,7 @@ def _shown(
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
-    events.stop_planned(_planned_stop(prepared, wanted))
+    events.stop_planned(_planned_stop(prepared, wanted, clusters))
     return prepared
 
 
@@ -259,7 +259,7 @@ def _lacks_offsets(plan: Plan) -> bool:
     return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
-def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
+def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters) -> PlannedStop:
     observed, plan = prepared.reading.observed, prepared.plan
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
@@ -270,6 +270,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         settle=plan.options.settle,
         wait=wanted.wait,
         resumed=prepared.receipt.hand_over_to_resume is not None,
+        round_trip=max(clusters.source.round_trip(), clusters.target.round_trip()),
     )
 
 

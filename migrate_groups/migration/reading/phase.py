@@ -94,6 +94,10 @@ class PhaseReader:
         """Request each time."""
         return self._reader.describe_after_ends(partitions, group)
 
+    def round_trip(self) -> float:
+        """Ask the connection each time."""
+        return self._reader.round_trip()
+
     def at_once(self, *calls: Callable[[], object]) -> list[Any]:
         """Call them with the reader that requests."""
         return self._reader.at_once(*calls)
