@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
     from migrate_groups.migration.run_status import RunStatus as RunStatus
     from migrate_groups.migration.write_result import WriteResult as WriteResult
+    from migrate_groups.planning.examination import Examination as Examination
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
     from migrate_groups.snapshots.rewind_to import ShiftBy as ShiftBy
@@ -70,6 +71,7 @@ _HOMES = {
     "GroupStatus": "migration.reading.status",
     "RunStatus": "migration.run_status",
     "WriteResult": "migration.write_result",
+    "Examination": "planning.examination",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
     **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),

@@ -89,6 +89,7 @@ class Scene:
         self._stage.start_producer(TOPICS)
         self._await_records(billing=GROUP, shop=GROUP)
         take("list")
+        take("doctor", "--write", "--yes", "--settle", "2s")
         take("describe", GROUP, "--time-lag")
         take("advise", GROUP)
         take("describe", "nobody", codes=[3])

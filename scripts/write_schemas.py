@@ -22,6 +22,7 @@ from migrate_groups.show import (  # noqa: F401  each module declares documents
     audit,
     comparison,
     costs,
+    doctor,
     groups,
     history,
     moves,

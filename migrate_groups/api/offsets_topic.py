@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from migrate_groups.api.clients import open_offsets_topic
 from migrate_groups.api.reading import ReadingCluster
 from migrate_groups.arguments import check_span, checked_texts
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.advise.after import AfterSplit
 from migrate_groups.migration.offsets_topic import audit, costs, history
 from migrate_groups.migration.ports import LogClients
+from migrate_groups.migration.reading.examine import examine
+from migrate_groups.planning.examination import Examination
 from migrate_groups.spark.session import opener
 
 if TYPE_CHECKING:
@@ -39,6 +42,15 @@ class LogCluster(ReadingCluster):
     can't be used; `Refused` if another command copies to ``log``; and `Undetermined` if ``__consumer_offsets`` does not
     exist, or was recreated since an earlier call with ``log``.
     """
+
+    def doctor(self) -> Examination:
+        """Return what the brokers show of this cluster, and what this tool can do there. Needs no Spark.
+
+        Raises `ClusterUnavailable` or `NotAuthorized` if the cluster can't be reached or refuses the login. What else
+        can't be read is in the result.
+        """
+        with self._open_log() as clients, closing(SecondClient(self._config)) as second:
+            return examine(clients, second)
 
     def history(
         self, *groups: str, log: Path, output: Path, every: timedelta = _HOUR, spark: SparkSession | None = None

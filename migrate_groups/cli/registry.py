@@ -37,6 +37,7 @@ _EXIT_CODES = {
 _OF_COMMAND = {
     ("migrate", 4): "the write is not complete or not confirmed, a group that must have stopped still consumes, or "
     "--start-command failed: see the error and the receipt",
+    ("doctor", 4): "a step of the trial failed, or something that it made could not be deleted: see the error",
     ("delete-group", 4): "a group was not deleted, or it is not known whether it was: see the error",
 }
 """Exit codes that mean something else, or something more, at one command."""
@@ -82,6 +83,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "snapshot": Command("snapshot.snapshot", _READS),
         "history": Command("history.history", (0, 2, 3, 5, 7)),
         "advise": Command("advise.advise", (0, 2, 3, 5, 7)),
+        "doctor": Command("doctor.doctor", (*_WRITES, 6)),
     },
     "Prepare": {
         "filter": Command("filter.filter_rows", (0, 2)),

@@ -18,6 +18,8 @@ class Unreachable(ClusterUnavailable):
     """No bootstrap server can be reached at the moment; a later attempt may succeed."""
 
 
+# kafka-python refuses a request if so many wait for an answer on its connection; its default is 5.
+_MOST_IN_FLIGHT = 100
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
@@ -30,7 +32,11 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
     """
     deadline = time.monotonic() + seconds
     milliseconds = max(1, int(seconds * 1000))
-    properties = config.kafka_python() | {"bootstrap_timeout_ms": milliseconds, "request_timeout_ms": milliseconds}
+    properties = config.kafka_python() | {
+        "bootstrap_timeout_ms": milliseconds,
+        "request_timeout_ms": milliseconds,
+        "max_in_flight_requests_per_connection": _MOST_IN_FLIGHT,
+    }
     try:
         return Client(**properties)
     except BootstrapFailed as error:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
 from kafka.protocol.admin import DescribeConfigsRequest
-from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.group_requests import describe
 from migrate_groups.kafka.private import Client
-from migrate_groups.model.partitions import Offers, OffsetLimits
+from migrate_groups.model.partitions import OffsetLimits
 from migrate_groups.model.permissions import Operation
 
 _OPERATIONS = {
@@ -80,11 +79,10 @@ async def cluster_id(client: Client) -> str:
     return str(answer.cluster_id)
 
 
-async def offers(client: Client) -> Offers:
-    """Return what the brokers offer, by their ApiVersions response."""
-    return Offers(
-        deletes_offsets=client.offers(OffsetDeleteRequest), tells_pending=client.version(OffsetFetchRequest) >= 7
-    )
+async def brokers(client: Client) -> Sequence[int]:
+    """Return the ids of the brokers, as a new Metadata response names them."""
+    answer = await client.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    return sorted(int(broker.node_id) for broker in answer.brokers)
 
 
 async def offset_limits(client: Client) -> OffsetLimits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from migrate_groups.errors import MigrateGroupsError, PendingCommits
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import KafkaConnection, check_visible
+from migrate_groups.model.groups import Wanted
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import some
 
@@ -24,7 +25,6 @@ class _Pending(Enum):
 
 _PENDING: Final = _Pending.PENDING
 _Answers = Mapping[TopicPartition, CommittedOffset | _Pending | None]
-_Wanted = Mapping[str, Collection[TopicPartition] | None]
 
 
 class Commits:
@@ -34,17 +34,18 @@ class Commits:
         self._connection = connection
         self._principal = principal
 
-    def read(self, wanted: _Wanted, *, wait: bool) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+    def read(self, wanted: Wanted, *, wait: bool) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the result of `GroupReader.committed`. Groups for which no partition is wanted are not asked about."""
         return self._stable(wanted) if wait else self._now(wanted)
 
-    def _now(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        return {
-            group: answers if isinstance(answers, MigrateGroupsError) else _known_or_pending(answers)
-            for group, answers in self._fetched(wanted).items()
-        }
+    def _now(self, wanted: Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        return {group: _known_or_pending(answers) for group, answers in self._fetched(wanted).items()}
 
-    def _stable(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+    def of_answers(self, answers: Mapping[TopicPartition, Any]) -> CommittedOffsets | MigrateGroupsError:
+        """Return the result of `read` without ``wait`` for the answers about one group."""
+        return _known_or_pending(self._checked(answers))
+
+    def _stable(self, wanted: Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         found: dict[str, CommittedOffsets] = {group: {} for group in wanted}
         failed: dict[str, MigrateGroupsError] = {}
         left = dict(wanted)
@@ -71,7 +72,7 @@ class Commits:
             )
         return {group: failed.get(group, found[group]) for group in wanted}
 
-    def _fetched(self, wanted: _Wanted) -> Mapping[str, _Answers | MigrateGroupsError]:
+    def _fetched(self, wanted: Wanted) -> Mapping[str, _Answers | MigrateGroupsError]:
         asked = {group: partitions for group, partitions in wanted.items() if partitions is None or partitions}
         answers = self._connection.run_of_groups(asked, of_groups.fetch_offsets(asked), _READING)
         return {group: self._checked(answers[group]) if group in asked else {} for group in wanted}
@@ -94,6 +95,11 @@ class Commits:
             return error
 
 
-def _known_or_pending(answers: _Answers) -> CommittedOffsets:
-    """Return the committed offsets, with None for a pending one. Partitions without a commit are left out."""
+def _known_or_pending(answers: _Answers | MigrateGroupsError) -> CommittedOffsets | MigrateGroupsError:
+    """Return the committed offsets, with None for a pending one. Partitions without a commit are left out.
+
+    An error is returned unchanged.
+    """
+    if isinstance(answers, MigrateGroupsError):
+        return answers
     return {partition: None if each is _PENDING else each for partition, each in answers.items() if each is not None}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import queue
 import re
+import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -66,32 +69,49 @@ class KafkaConnection:
     """Sends requests with a client of kafka-python. Each retry uses a new client.
 
     If no bootstrap server can be reached, the first request fails at once. Later requests try again until the time-out
-    of ``config``.
+    of ``config``. Several threads may send requests (`at_once`).
     """
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._client: Client | None = None
         self._was_reached = False
+        self._opening = threading.Lock()
+        self._used = threading.local()
 
-    def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
+    def run(
+        self,
+        request: Callable[[Client], Awaitable[T]],
+        *,
+        doing: str,
+        needs: str = "",
+        answered: Callable[[], int] = lambda: 0,
+    ) -> T:
         """Run the coroutine function ``request`` with a client, and return its result.
 
         After a retriable error ``request`` runs again, until the time-out, so it must be safe to repeat. doing: for
         error messages, such as "listing the groups". needs: the required permission, such as "Read on Group 'g'".
+        answered: returns how much of ``request`` is done; the time-out begins again when it is more.
         Raises `ClusterUnavailable`, `NotAuthorized` or `InvalidInput`.
         """
-        deadline = time.monotonic() + self._config.timeout
+        began, done = time.monotonic(), answered()
+
+        def is_over(state: tenacity.RetryCallState) -> bool:
+            nonlocal began, done
+            if answered() > done:
+                began, done = time.monotonic(), answered()
+            # An attempt without time left would hide the error of the attempt before it behind a time-out.
+            return time.monotonic() + state.upcoming_sleep - began >= self._config.timeout * _LAST_ATTEMPT
+
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
-            # An attempt without time left would hide the error of the attempt before it behind a time-out.
-            stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
+            stop=is_over,
             wait=_PAUSES,
-            after=lambda _: self.close(),
+            after=lambda _: self._close_used(),
             reraise=True,
         )
         try:
-            result: T = attempts(self._attempt, request, deadline)
+            result: T = attempts(lambda: self._attempt(request, began + self._config.timeout))
         except (kafka_errors.KafkaError, OSError) as error:
             raise explain(error, self._config, doing, needs) from error
         return result
@@ -128,7 +148,7 @@ class KafkaConnection:
         if not groups:
             return {}
         try:
-            self.run(request, doing=f"{doing} {counted(len(groups), 'group')}")
+            self.run(request, doing=f"{doing} {counted(len(groups), 'group')}", answered=lambda: len(into.found))
         except MigrateGroupsError as error:
             into.fail(groups, error)
         return {
@@ -153,6 +173,33 @@ class KafkaConnection:
             self.close()
             raise
 
+    def round_trip(self) -> float:
+        """Return the shortest time in seconds from a request to its response so far; 0 if it is not known."""
+        seconds = self._client.round_trip if self._client else math.inf
+        return seconds if math.isfinite(seconds) else 0.0
+
+    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
+        """Call functions that send requests with this connection, each in its own thread, and return their results.
+
+        Raises the error of the first function that raised one, after all of them have ended.
+        """
+        ended: queue.SimpleQueue[tuple[int, object, BaseException | None]] = queue.SimpleQueue()
+
+        def call(number: int) -> None:
+            try:
+                ended.put((number, calls[number](), None))
+            except BaseException as error:  # noqa: BLE001  raised below, in the caller's thread
+                ended.put((number, None, error))
+
+        # Daemon threads, so that an interrupt ends the process although a broker does not answer.
+        for number in range(len(calls)):
+            threading.Thread(target=call, args=(number,), daemon=True).start()
+        outcomes = sorted((ended.get() for _ in calls), key=lambda outcome: outcome[0])
+        for _, _, error in outcomes:
+            if error is not None:
+                raise error
+        return [result for _, result, _ in outcomes]
+
     def close(self) -> None:
         """Close the client; the next request opens a new one."""
         client, self._client = self._client, None
@@ -160,11 +207,22 @@ class KafkaConnection:
             client.close()
 
     def _attempt(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
-        seconds = max(0.001, deadline - time.monotonic())
-        if self._client is None:
-            self._client = open_client(self._config, seconds)
-            self._was_reached = True
-        return self._client.run(request, deadline)
+        with self._opening:
+            if self._client is None:
+                self._client = open_client(self._config, max(0.001, deadline - time.monotonic()))
+                self._was_reached = True
+            client = self._used.client = self._client
+        return client.run(request, deadline, self._config.timeout)
+
+    def _close_used(self) -> None:
+        """Close the client that this thread used last, unless another thread has opened a new one already."""
+        with self._opening:
+            client = self._client
+            is_used = client is getattr(self._used, "client", None)
+            if client is None or not is_used:
+                return
+            self._client = None
+        client.close()
 
     def _is_worth_another_try(self, error: BaseException) -> bool:
         return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))
@@ -184,13 +242,21 @@ def explain(error: BaseException, config: ClientConfig, doing: str, needs: str =
         return NotAuthorized(f"not authorized: {config.principal} lacks {lacking} ({reason}): grant it")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
         return ClusterUnavailable(_no_common_version(_text(error), doing))
-    if isinstance(error, kafka_errors.BrokerResponseError):
+    if isinstance(error, kafka_errors.BrokerResponseError) and not _is_silence(error):
         about = "".join(f" ({_line(each)})" for each in error.args[:1])
         answer = f"a broker answered {in_kafkas_words(type(error))}{about} while {doing}"
         return ClusterUnavailable(f"{answer}: check the brokers and their logs, and try again")
     return ClusterUnavailable(
         f"{config.cluster} did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
     )
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Return whether this is kafka-python's own error for a request without a response.
+
+    It has the class of the error with which a broker answers that a write was not replicated in time.
+    """
+    return isinstance(error, kafka_errors.RequestTimedOutError) and "Request timed out after" in str(error)
 
 
 def _no_common_version(reason: str, doing: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, Refused
@@ -11,8 +12,8 @@ from migrate_groups.kafka import wire
 from migrate_groups.kafka.commits import Commits
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.hold import without_holder
-from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.model.partitions import CommittedOffsets
+from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted, with_offsets
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.permissions import Operation
 
 ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
@@ -29,6 +30,8 @@ class Descriptions:
         self._connection = connection
         self._commits = commits
         self.holders: set[str] = set()
+        # How groups were described last. It decides only which requests are sent together, never what is returned.
+        self._last: dict[str, GroupDescription] = {}
 
     def listed(self) -> Mapping[str, GroupListing]:
         """Return the groups of all types that the client's principal may describe, by name."""
@@ -57,7 +60,59 @@ class Descriptions:
                 found[group] = _dead_or_empty(group, commits[group])
             else:
                 found[group] = self._classic(answer)
+        self._last |= {group: each for group, each in found.items() if isinstance(each, GroupDescription)}
         return found
+
+    def with_offsets(
+        self, wanted: Wanted, first: of_groups.First | None = None
+    ) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        """Return the result of `GroupReader.describe_with_offsets`, if possible in one round trip.
+
+        first: sends requests that brokers process before.
+        """
+        last = {group: self._last[group] for group in wanted if group in self._last}
+        consumers = [group for group, each in last.items() if each.group_type == "consumer"]
+        ask = of_groups.observe(wanted, consumers, first)
+        asked = partial(self._connection.run_of_groups, wanted, ask, "describing")
+        # Only the answer about all of its offsets can show that a group does not exist.
+        if any(not each.exists and wanted[group] is None for group, each in last.items()):
+            answers, listed = self._connection.at_once(asked, self.listed)
+        else:
+            answers, listed = asked(), None
+        found = {group: self._observed(group, answer, wanted[group], listed) for group, answer in answers.items()}
+        left = {group: wanted[group] for group, each in found.items() if each is None}
+        again = self._one_after_the_other(left) if left else {}
+        return {group: again[group] if each is None else each for group, each in found.items()}
+
+    def _observed(
+        self,
+        group: str,
+        answer: of_groups.Observation | MigrateGroupsError | None,
+        partitions: Collection[TopicPartition] | None,
+        listed: Mapping[str, GroupListing] | None,
+    ) -> GroupWithOffsets | MigrateGroupsError | None:
+        """Return a group from the answers about it; None if they do not show whether the group exists, or its type.
+
+        partitions: for which the offsets were read; None means all. listed: all groups; None if not read.
+        """
+        if answer is None or isinstance(answer, MigrateGroupsError):
+            return answer
+        offsets = self._commits.of_answers(answer.offsets)
+        description: GroupDescription | MigrateGroupsError
+        if answer.described.group_state != "Dead":
+            description = self._classic(answer.described)
+        elif answer.as_consumer is not None and answer.as_consumer.error_code != wire.MISSING:
+            description = without_holder(wire.consumer_group(answer.as_consumer), self.holders)
+        elif listed is not None and group not in listed and partitions is None:
+            description = _dead_or_empty(group, offsets)
+        else:
+            return None
+        self._last |= {group: description} if isinstance(description, GroupDescription) else {}
+        return with_offsets({group: partitions}, {group: description}, lambda _: {group: offsets})[group]
+
+    def _one_after_the_other(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        described = self.by_group(wanted)
+        return with_offsets(wanted, described, partial(self._commits.read, wait=False))
 
     def of_consumers(self, groups: Collection[str]) -> ByGroup:
         """Return the description of each KIP-848 group, or the error of reading it."""

@@ -13,6 +13,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import explain
+from migrate_groups.kafka.private import net_client
 from migrate_groups.model.partitions import OffsetAndTimestamp, Timestamps, TopicPartition
 from migrate_groups.text import counted
 
@@ -36,6 +37,7 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
     if not undecided:
         return found
     settings = config.kafka_python() | {
+        "kafka_client": net_client,
         "isolation_level": "read_committed",
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import kafka.errors as kafka_errors
@@ -16,6 +16,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
 from migrate_groups.kafka.wire import MISSING, KafkaErrorClass, by_topic
+from migrate_groups.model.groups import Wanted
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
@@ -23,9 +24,15 @@ T = TypeVar("T")
 Membership = tuple[int, str]
 """The generation of a group and the id of a member, with which this member commits."""
 _NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
-# The highest version of OffsetCommit to send, because kafka-python encodes the later, flexible versions (KIP-482) more
-# slowly, and they add nothing that is needed here (docs/kafka-behaviour.md#kafka-python).
-_LAST_PLAIN_VERSION = 7
+# kafka-python encodes the later, flexible versions (KIP-482) more slowly, and they add nothing that is needed here
+# (docs/kafka-behaviour.md#kafka-python).
+LAST_PLAIN_VERSION = 7
+"""The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
+# From version 6 on a missing group is answered with an error, without the authorized operations.
+DESCRIBE_VERSION = 5
+"""The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
+FETCH_OFFSETS_VERSION = 8
+"""The highest version of OffsetFetch to send."""
 
 
 class _NoCommit(NamedTuple):
@@ -56,11 +63,7 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        # From version 6 on a missing group is answered with an error, without the authorized operations.
-        most = client.at_most(DescribeGroupsRequest, 5)
-        request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
-        for answer in (await client.send(request, node)).groups:
-            _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
+        _note_descriptions(into, await client.send(_describe_groups(client, groups, permissions=permissions), node))
 
     return _by_coordinator(of_coordinator)
 
@@ -73,13 +76,12 @@ def describe_consumer_groups() -> Ask[Any]:
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        for answer in (await client.send(ConsumerGroupDescribeRequest(group_ids=groups), node)).groups:
-            _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
+        _note_descriptions(into, await client.send(ConsumerGroupDescribeRequest(group_ids=groups), node))
 
     return _by_coordinator(of_coordinator)
 
 
-def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
+def fetch_offsets(wanted: Wanted) -> Ask[dict[TopicPartition, Any]]:
     """Return a coroutine function that reads committed offsets with OffsetFetch and ``require_stable``.
 
     The answer for a group is the response's part about each partition, which may contain an error code, such as
@@ -95,25 +97,70 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
                 topics = _topics(OffsetFetchRequest.OffsetFetchRequestTopic, wanted[group])
                 request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True, max_version=7)
                 try:
-                    _note_offsets(into, group, await client.send(request, connection))
+                    _note_offsets(into, wanted, group, await client.send(request, connection))
                 except (kafka_errors.KafkaError, OSError) as error:
                     into.failed[group] = error
 
             await client.side_by_side(of_one, node, groups)
             return
-        wire = OffsetFetchRequest.OffsetFetchRequestGroup
-        asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
-        request = OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=8)
-        for answer in (await client.send(request, node)).groups:
-            _note_offsets(into, answer.group_id, answer)
-
-    def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], group: str, answer: Any) -> None:
-        found = _by_partition(answer)
-        if answer.error_code == MISSING:  # Apache Kafka answers without an error for a group that does not exist
-            found = dict.fromkeys(wanted[group] or (), _NoCommit())
-        _note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
+        for answer in (await client.send(_offset_fetch(wanted, groups), node)).groups:
+            _note_offsets(into, wanted, answer.group_id, answer)
 
     return _by_coordinator(of_coordinator)
+
+
+class Observation(NamedTuple):
+    """The answers about a group, in the order in which the coordinator made them.
+
+    described: its DescribedGroup of DescribeGroups. as_consumer: that of ConsumerGroupDescribe; None if it was not
+    sent. offsets: as of `fetch_offsets`.
+    """
+
+    described: Any
+    as_consumer: Any
+    offsets: Mapping[TopicPartition, Any]
+
+
+# Sends requests that brokers process before those that are sent then, and returns a coroutine that awaits the answers.
+First = Callable[[Client, Mapping[Any, Collection[str]]], Awaitable[None]]
+
+
+def observe(wanted: Wanted, consumers: Collection[str], first: First | None = None) -> Ask[Observation | None]:
+    """Return a coroutine function that describes groups, and then reads their committed offsets, in one round trip.
+
+    The answer for a group is None if the brokers have no OffsetFetch for several groups, or if a group in ``consumers``
+    can't be described as a KIP-848 group. consumers: groups that are also described with ConsumerGroupDescribe. wanted:
+    as for `fetch_offsets`. first: gets the client, and the groups of each coordinator.
+    """
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Observation | None]) -> None:
+        if client.version(OffsetFetchRequest) < 8:
+            into.found.update(dict.fromkeys(groups))
+            return
+        of_consumers = [group for group in groups if group in consumers]
+        # Sent on one connection without a pause. A broker processes the requests of a connection one after the other,
+        # in the order in which they were sent (docs/kafka-behaviour.md#order-on-a-connection).
+        asked = [client.send(_describe_groups(client, groups), node)]
+        asked += [client.send(ConsumerGroupDescribeRequest(group_ids=of_consumers), node)] if of_consumers else []
+        asked += [client.send(_offset_fetch(wanted, groups), node)]
+        described, as_consumers, offsets = OfGroups[Any](), OfGroups[Any](), OfGroups[dict[TopicPartition, Any]]()
+        _note_descriptions(described, await asked[0])
+        for answers in asked[1:-1]:
+            _note_descriptions(as_consumers, await answers)
+        for answer in (await asked[-1]).groups:
+            _note_offsets(offsets, wanted, answer.group_id, answer)
+        for group in groups:
+            failed = [each.failed[group] for each in (described, offsets) if group in each.failed]
+            if group in as_consumers.failed:
+                into.found[group] = None
+            elif failed:
+                into.failed[group] = failed[0]
+            else:
+                into.found[group] = Observation(
+                    described.found[group], as_consumers.found.get(group), offsets.found[group]
+                )
+
+    return _by_coordinator(of_coordinator, first)
 
 
 def commit_offsets(
@@ -136,7 +183,7 @@ def commit_offsets(
             group_instance_id=None,
             retention_time_ms=-1,
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
-            max_version=client.at_most(OffsetCommitRequest, _LAST_PLAIN_VERSION),
+            max_version=client.at_most(OffsetCommitRequest, LAST_PLAIN_VERSION),
         )
         response = await client.send(request, node)
         return {
@@ -149,6 +196,22 @@ def commit_offsets(
         async def of_one(connection: Any, group: str) -> None:
             try:
                 into.found[group] = await of_group(client, connection, group)
+            except (kafka_errors.KafkaError, OSError) as error:
+                into.failed[group] = error
+
+        await client.side_by_side(of_one, node, groups)
+
+    return _by_coordinator(of_coordinator)
+
+
+def connect() -> Ask[None]:
+    """Return a coroutine function that connects to coordinators, with as many connections as `commit_offsets` uses."""
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[None]) -> None:
+        async def of_one(connection: Any, group: str) -> None:
+            try:
+                await client.send(_describe_groups(client, [group]), connection)
+                into.found[group] = None
             except (kafka_errors.KafkaError, OSError) as error:
                 into.failed[group] = error
 
@@ -188,12 +251,12 @@ def delete_groups() -> Ask[Mapping[str, KafkaErrorClass]]:
 
 
 def _by_coordinator(
-    of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
+    of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]], first: First | None = None
 ) -> Ask[T]:
     """Return a coroutine function that calls ``of_coordinator`` once for each coordinator, with its groups.
 
     of_coordinator: sends the requests, and stores each group's answer in its last argument. If it raises an error of
-    Kafka or of the network, this error is stored for each group that has no answer yet.
+    Kafka or of the network, this error is stored for each group that has no answer yet. first: see `observe`.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
@@ -204,8 +267,11 @@ def _by_coordinator(
                 into.fail(of_node, error)
 
         nodes = await _coordinators(client, groups, into)
+        sent_first = first(client, nodes) if first else None
         for done in [client.begin(of_one, node, of_node) for node, of_node in nodes.items()]:
             await done
+        if sent_first is not None:
+            await sent_first
 
     return ask
 
@@ -237,6 +303,30 @@ def _note(into: OfGroups[Any], group: str, answer: Any, error_code: int) -> None
         into.found[group] = answer
     else:
         into.failed[group] = error(f"group {group}")
+
+
+def _describe_groups(client: Client, groups: Sequence[str], *, permissions: bool = False) -> Any:
+    most = client.at_most(DescribeGroupsRequest, DESCRIBE_VERSION)
+    return DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
+
+
+def _note_descriptions(into: OfGroups[Any], response: Any) -> None:
+    for answer in response.groups:
+        _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
+
+
+def _offset_fetch(wanted: Wanted, groups: Sequence[str]) -> Any:
+    """Return an OffsetFetch request for several groups."""
+    wire = OffsetFetchRequest.OffsetFetchRequestGroup
+    asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
+    return OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=FETCH_OFFSETS_VERSION)
+
+
+def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], wanted: Wanted, group: str, answer: Any) -> None:
+    found = _by_partition(answer)
+    if answer.error_code == MISSING:  # Apache Kafka answers without an error for a group that does not exist
+        found = dict.fromkeys(wanted[group] or (), _NoCommit())
+    _note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
 
 
 def _topics(topic_class: Any, partitions: Collection[TopicPartition] | None) -> list[Any] | None:

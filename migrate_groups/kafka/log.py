@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
-
-import msgspec
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import KafkaConnection
-from migrate_groups.kafka.leaders import Leader, epoch_ends, raise_leader_change, rounds
+from migrate_groups.kafka.leaders import Leader, epoch_ends, rounds
+from migrate_groups.kafka.list_offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Answers,
+    OffsetsTopicEnds,
+    Question,
+    ask,
+)
 from migrate_groups.kafka.private import Client
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     LeaderEpoch,
     LogRange,
     OffsetAndTimestamp,
-    PartitionValue,
     Timestamps,
     TopicPartition,
 )
 from migrate_groups.text import some
-
-_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-_EARLIEST, _LATEST = -2, -1
-# The highest version of ListOffsets to send. It is the last one without flexible fields (KIP-482), because kafka-python
-# encodes such versions faster (docs/kafka-behaviour.md#kafka-python).
-_LAST_PLAIN_VERSION = 5
-
-Question = Mapping[TopicPartition, int]
-"""What to look up with ListOffsets: by partition, a timestamp in milliseconds, or -2 for the earliest offset, or -1 for
-the latest offset."""
-
-
-class _Answer(PartitionValue, frozen=True):
-    """The ListOffsets answer for a partition: an offset, the timestamp of its record, and the leader that answered.
-
-    Offset and timestamp are -1 if no record is at or after the requested timestamp. For a log start or log end offset
-    only the timestamp is -1.
-    """
-
-    offset: int
-    timestamp: int
-    leader: Leader
-
-
-Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
@@ -83,13 +64,13 @@ class Logs:
         doing = "reading log end offsets"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
-            for known, timestamp in ((starts, _EARLIEST), (ends, _LATEST))
+            for known, timestamp in ((starts, EARLIEST), (ends, LATEST))
         ]
         first, last = self._list_offsets(questions, doing=doing)
         # The broker that answered for the log start leads now. If an earlier leader reported the known log end, an
         # unclean election may have cut the log since, so that the log end must be read again.
         doubtful = {
-            partition: _LATEST
+            partition: LATEST
             for partition, answer in first.items()
             if partition in ends and not self._reaches(partition, ends[partition], answer.leader)
         }
@@ -111,10 +92,15 @@ class Logs:
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
+    def coordinators_ends(self) -> OffsetsTopicEnds:
+        """Return a reader of the log end offsets of ``__consumer_offsets`` from the leaders that are known."""
+        leaders = dict(self._leaders)  # a copy, because requests of other threads change it
+        return OffsetsTopicEnds({each: leader for each, leader in leaders.items() if each.topic == OFFSETS_TOPIC})
+
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Send ListOffsets for the latest offset, as a ``read_committed`` consumer."""
-        question = dict.fromkeys(partitions, _LATEST)
-        [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
+        question = dict.fromkeys(partitions, LATEST)
+        [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
@@ -122,14 +108,14 @@ class Logs:
         left = {each for each in epochs if self._may_be_over(each)}
         ends: dict[LeaderEpoch, int] = {}
 
-        async def ask(client: Client) -> None:
+        async def send(client: Client) -> None:
             names = {each.partition.topic for each in left - ends.keys()}
             leaders = self.learn(await wire.topics(client, names))
             for of_round in rounds(each for each in sorted(left - ends.keys()) if each.partition in leaders):
                 ends.update(await epoch_ends(client, of_round, leaders))
 
         if left:
-            self._connection.run(ask, doing="reading the ends of leader epochs")
+            self._connection.run(send, doing="reading the ends of leader epochs")
         return {each: end for each, end in ends.items() if self._may_be_over(each)}
 
     def _may_be_over(self, asked: LeaderEpoch) -> bool:
@@ -154,7 +140,7 @@ class Logs:
         }
 
     def _list_offsets(
-        self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
+        self, questions: Sequence[Question], *, doing: str, isolation: int = READ_UNCOMMITTED
     ) -> list[Answers]:
         """Send ListOffsets requests, and return one dict of answers by partition for each question.
 
@@ -169,95 +155,21 @@ class Logs:
                 for question, answered in zip(questions, answers, strict=True)
             ]
 
-        async def ask(client: Client) -> None:
+        async def send(client: Client) -> None:
             # The leaders are forgotten until all of them have answered, so that a retry looks up the new leaders.
-            known, self._leaders = self._leaders, {}
             open_questions = left()
-            if all(question.keys() <= known.keys() for question in open_questions):
-                await _ask(client, open_questions, isolation, known, answers)
+            asked = {partition for question in open_questions for partition in question}
+            known = {each: self._leaders.pop(each) for each in asked if each in self._leaders}
+            if asked == known.keys():
+                await ask(client, open_questions, isolation, known, answers)
                 open_questions = left()
             if topic_names := {partition.topic for question in open_questions for partition in question}:
                 # A partition may lack an answer only because a remembered leader no longer leads it.
                 leaders = self.learn(await wire.topics(client, topic_names))
-                await _ask(client, open_questions, isolation, leaders, answers)
-            self._leaders = known | self._leaders
+                await ask(client, open_questions, isolation, leaders, answers)
+            for partition, leader in known.items():
+                self._leaders.setdefault(partition, leader)
 
         if any(questions):
-            self._connection.run(ask, doing=doing)
+            self._connection.run(send, doing=doing)
         return answers
-
-
-async def _ask(
-    client: Client,
-    questions: Sequence[Question],
-    isolation: int,
-    leaders: Mapping[TopicPartition, Leader],
-    answers: Sequence[Answers],
-) -> None:
-    """Send ListOffsets requests to leaders concurrently, and put the answers for ``questions[i]`` into ``answers[i]``.
-
-    Raises kafka-python's retriable error if a leader has changed. A partition with another error, or without a leader,
-    gets no answer. isolation: 0 is read_uncommitted, 1 is read_committed.
-    """
-    asked = []
-    for question, answered in zip(questions, answers, strict=True):
-        led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-        for partition, timestamp in question.items():
-            if leader := leaders.get(partition):
-                led[leader[0]][partition] = timestamp
-        for broker, of_broker in led.items():
-            most = client.at_most(ListOffsetsRequest, _LAST_PLAIN_VERSION)
-            request = list_offsets(of_broker, leaders, isolation, most)
-            asked.append((answered, client.send(request, broker)))
-    for answered, response in asked:
-        answered |= _listed_offsets(await response, leaders)
-
-
-class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
-    """A partition in a ListOffsets request, in place of kafka-python's slower class."""
-
-    # Making an object of kafka-python's class takes ten times as long.
-    partition_index: int
-    timestamp: int
-    current_leader_epoch: int
-
-
-def list_offsets(
-    question: Question,
-    leaders: Mapping[TopicPartition, Leader],
-    isolation: int = _READ_UNCOMMITTED,
-    most: int = _LAST_PLAIN_VERSION,
-) -> Any:
-    """Return a ListOffsets request for the partitions in ``question``, all of which must be in ``leaders``.
-
-    question: timestamps by partition; -2 is the earliest, -1 the latest offset. isolation: 0 is read_uncommitted. 1 is
-    read_committed, where the latest offset is the last stable offset. most: the highest version to send.
-    """
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    # A broker with another leader epoch refuses the request (KIP-320).
-    asked = (
-        (partition, _AskedOffset(partition.partition, timestamp, leaders[partition][1]))
-        for partition, timestamp in question.items()
-    )
-    return ListOffsetsRequest(
-        isolation_level=isolation,
-        topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in wire.by_topic(asked).items()],
-        min_version=1,
-        max_version=most,
-    )
-
-
-def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
-    """Return the answers in a ListOffsets response, by partition.
-
-    Raises kafka-python's retriable error if a leader has changed. A partition with another error is left out.
-    """
-    found = {}
-    for topic in response.topics:
-        for answer in topic.partitions:
-            if not answer.error_code:
-                partition = TopicPartition(topic.name, answer.partition_index)
-                found[partition] = _Answer(offset=answer.offset, timestamp=answer.timestamp, leader=leaders[partition])
-                continue
-            raise_leader_change(answer.error_code, TopicPartition(topic.name, answer.partition_index))
-    return found

@@ -14,6 +14,7 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
 from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.apis import FETCH_VERSION
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.private import Client
@@ -105,7 +106,7 @@ def _fetch_request(partitions: list[int], positions: Mapping[int, int]) -> Fetch
                 ],
             )
         ],
-        max_version=12,  # later versions name topics only by their id
+        max_version=FETCH_VERSION,
     )
 
 

@@ -7,6 +7,7 @@ ConsumerGroupDescribe (KIP-848), which kafka-python lacks.
 from __future__ import annotations
 
 import inspect
+import math
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -18,11 +19,12 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, MemberToRemove
 from kafka.cluster import ClusterMetadata
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+from kafka.protocol.metadata import ApiVersionsRequest, CoordinatorType, FindCoordinatorRequest
 from kafka.structs import TopicPartition
 
 from migrate_groups.kafka import request_log as request_log
@@ -34,6 +36,7 @@ T = TypeVar("T")
 # (docs/kafka-behaviour.md#kafka-python).
 # Several connections, because a broker answers the requests of one connection one after the other.
 _MOST_CONNECTIONS = 16
+_OLDER_API_VERSIONS = 3  # that of Kafka 2.4 to 3.8
 
 # The public methods of the admin client raise one partition's error for the whole call, wait for each answer before
 # the next request, offer no `require_stable` (KIP-447), and can't describe groups whose members are not consumers.
@@ -53,6 +56,7 @@ USED: Mapping[type, Mapping[str, str]] = {
         "_build_transport": "a TLS handshake has no time-out",
         "_conns": "a connection for the bootstrap is closed after it",
     },
+    KafkaConnection: {"_api_versions_idx": "some brokers close the connection at the latest version of ApiVersions"},
     ClusterMetadata: {"_coordinator_brokers": "a further name for a broker is a further connection to it"},
     KafkaTCPTransport: {"_sock_recv": "what comes together with the end of a connection is thrown away"},
 }
@@ -91,6 +95,10 @@ class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
         self.failures = failures
 
 
+class _Unanswered(kafka_errors.KafkaConnectionError):  # type: ignore[misc]
+    """A server closed the connection before it answered ApiVersions, the first request."""
+
+
 class Client:
     """A connected admin client of kafka-python, which can send several requests concurrently.
 
@@ -101,16 +109,12 @@ class Client:
     def __init__(self, **properties: Any) -> None:
         opened: list[KafkaNetClient] = []
 
-        def net_client(**configs: Any) -> KafkaNetClient:
-            time_out = configs["request_timeout_ms"]
-            configs["socket_connection_setup_timeout_ms"] = time_out
-            configs["socket_connection_setup_timeout_max_ms"] = time_out
-            net = NetworkSelector(**configs)
-            opened.append(KafkaNetClient(net=net, manager=_Manager(net, **configs)))
+        def noted(**configs: Any) -> KafkaNetClient:
+            opened.append(_net_client(_LoggingManager, configs))
             return opened[-1]
 
         try:
-            self._admin = KafkaAdminClient(kafka_client=net_client, **properties)
+            self._admin = KafkaAdminClient(kafka_client=noted, **properties)
         except BaseException:
             for client in opened:
                 with suppress(RuntimeError):  # an interrupt may come before kafka-python's thread has started
@@ -122,17 +126,26 @@ class Client:
         """Close all connections."""
         self._admin.close()
 
-    def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
+    def run(self, request: Callable[[Client], Awaitable[T]], deadline: float, seconds: float) -> T:
         """Run the coroutine function ``request`` with this client, and return its result.
 
-        deadline: the time of `time.monotonic` at which ``KafkaTimeoutError`` is raised.
+        Raises ``KafkaTimeoutError`` at ``deadline``, a time of `time.monotonic`, or later: ``seconds`` after the last
+        response, because ``request`` may send many requests, one after the other.
         """
 
         async def within_its_time() -> T:
             # Needed because kafka-python's time-out covers a request, but not connecting to a broker that hangs.
-            left = max(1, (deadline - time.monotonic()) * 1000)
-            answer: T = await self._manager.wait_for(self._manager.call_soon(request, self), left)
-            return answer
+            until, began, running = deadline, time.monotonic(), self._manager.call_soon(request, self)
+            while True:
+                try:
+                    answer: T = await self._manager.wait_for(running, max(1, (until - time.monotonic()) * 1000))
+                except kafka_errors.KafkaTimeoutError:
+                    answered_at = self._manager.answered_at
+                    if running.is_done or answered_at < began or answered_at + seconds <= time.monotonic():
+                        raise
+                    until = answered_at + seconds
+                else:
+                    return answer
 
         result: T = self._manager.run(within_its_time)
         return result
@@ -141,6 +154,11 @@ class Client:
         """Send a request, and return an awaitable of the response. node: the broker; None: any broker."""
         sent: Awaitable[Any] = self._manager.send(request, node_id=node)
         return sent
+
+    @property
+    def round_trip(self) -> float:
+        """The shortest time in seconds from a request to its response so far; infinite before the first response."""
+        return float(self._manager.round_trip)
 
     def begin(self, work: Callable[..., Awaitable[T]], *arguments: Any) -> Awaitable[T]:
         """Start ``work(*arguments)`` concurrently with the caller, and return an awaitable of its result."""
@@ -153,15 +171,21 @@ class Client:
 
     def offers(self, request: Any) -> bool:
         """Return whether the brokers offer this request class in any version (ApiVersions)."""
-        return request.API_KEY in (self._manager.broker_version_data.api_versions or {})
+        return self.offered(request) is not None
+
+    def offered(self, request: Any) -> tuple[int, int] | None:
+        """Return the lowest and the highest version of this request class that the brokers offer; None: they do not."""
+        versions: tuple[int, int] | None
+        versions = (self._manager.broker_version_data.api_versions or {}).get(request.API_KEY)
+        return versions and (int(versions[0]), int(versions[1]))
 
     def at_most(self, request: Any, version: int) -> int:
         """Return the highest version of this request class to send: ``version``, or the lowest that the brokers offer.
 
         Brokers of other vendors may offer only later versions.
         """
-        lowest, _ = (self._manager.broker_version_data.api_versions or {}).get(request.API_KEY, (0, 0))
-        return max(version, int(lowest))
+        lowest, _ = self.offered(request) or (0, 0)
+        return max(version, lowest)
 
     async def coordinator(self, group: str) -> Any:
         """Return kafka-python's name of the group's coordinator. Raises kafka-python's error if there is none."""
@@ -262,22 +286,28 @@ class Client:
         await self._admin._async_remove_group_members(group, [MemberToRemove(member_id=member_id, reason=reason)])
 
 
+def net_client(**configs: Any) -> KafkaNetClient:
+    """Return the connections of a client of kafka-python: pass this function as its property ``kafka_client``.
+
+    Connections are opened within the time-out of a request. The client raises `BootstrapFailed` if no bootstrap server
+    can be used. Its requests are not logged.
+    """
+    return _net_client(_Manager, configs)
+
+
+def _net_client(manager: type[_Manager], configs: dict[str, Any]) -> KafkaNetClient:
+    time_out = configs["request_timeout_ms"]
+    configs["socket_connection_setup_timeout_ms"] = time_out
+    configs["socket_connection_setup_timeout_max_ms"] = time_out
+    net = NetworkSelector(**configs)
+    return KafkaNetClient(net=net, manager=manager(net, **configs))
+
+
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Opens kafka-python's connections within a time limit, and logs requests.
+    """Opens kafka-python's connections within a time limit.
 
     Raises `BootstrapFailed`, with the error of each bootstrap server, if none of them can be used.
     """
-
-    # All requests except those of logins go through this method.
-    def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
-        if not request_log.is_on():
-            return super().send(request, node_id, request_timeout_ms)
-        node_id = self.least_loaded_node() if node_id is None else node_id
-        began, what = time.monotonic(), request_log.described(request, node_id)
-        answer = super().send(request, node_id, request_timeout_ms)
-        answer.add_callback(lambda _: request_log.answered(began, what))
-        answer.add_errback(lambda error: request_log.answered(began, what, error))
-        return answer
 
     async def _do_bootstrap(self, deadline: float) -> bool:
         failures: dict[tuple[str, int], Exception] = {}
@@ -300,6 +330,19 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         raise BootstrapFailed(failures)
 
     async def _bootstrap_from(self, node_id: str, seconds: float) -> None:
+        try:
+            await self._bootstrap_with(node_id, seconds, ApiVersionsRequest.max_version)
+        except _Unanswered:
+            # Some brokers close the connection at a later version, and do not answer with the versions that they offer
+            # (docs/kafka-behaviour.md#kafka-python). No login has been tried yet.
+            self.reset_backoff(node_id)
+            await self._bootstrap_with(node_id, seconds, _OLDER_API_VERSIONS)
+
+    async def _bootstrap_with(self, node_id: str, seconds: float, api_versions: int) -> None:
+        """Bootstrap from a server with this version of ApiVersions.
+
+        Raises `_Unanswered` if the server closes the connection before it answers, unless the version is the older one.
+        """
         connection = self.get_connection(
             node_id,
             timeout_ms=(seconds + 1) * 1000,  # so that the time limit of the caller, with its clearer error, ends first
@@ -307,13 +350,24 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             refresh_metadata_on_err=False,
             reset_backoff_on_connect=False,
         )
+        connection._api_versions_idx = api_versions
         try:
-            await connection
+            await self._await_versions(connection, api_versions)
             await self.cluster.refresh_metadata(node_id)
             if not self.cluster.brokers():
                 raise kafka_errors.KafkaConnectionError("it knows no broker yet")
         finally:
             self._conns.pop(node_id, connection).close()
+
+    @staticmethod
+    async def _await_versions(connection: KafkaConnection, api_versions: int) -> None:
+        try:
+            await connection
+        except kafka_errors.KafkaConnectionError as error:
+            is_connected, is_answered = connection.parser is not None, connection.broker_version_data is not None
+            if is_connected and not is_answered and api_versions > _OLDER_API_VERSIONS:
+                raise _Unanswered(str(error)) from error
+            raise
 
     async def _build_transport(self, node: Any, timeout_at: float) -> Any:
         milliseconds = max(1, (timeout_at - time.monotonic()) * 1000)
@@ -325,6 +379,31 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
                 where, reason = f"{node.host}:{node.port}", error.__context__.verify_message.rstrip(".")
                 raise CertificateRefused(f"the certificate of {where} can't be trusted: {reason}") from error
             raise
+
+
+class _LoggingManager(_Manager):
+    """Also logs requests, and notes when the last one was answered, and how soon they are."""
+
+    answered_at = 0.0
+    """The time of `time.monotonic` of the last response."""
+    round_trip = math.inf
+    """The shortest time in seconds from a request to its response."""
+
+    # All requests except those of logins go through this method.
+    def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
+        began = time.monotonic()
+        if not request_log.is_on():
+            return super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer, began)
+        node_id = self.least_loaded_node() if node_id is None else node_id
+        what = request_log.described(request, node_id)
+        answer = super().send(request, node_id, request_timeout_ms).add_callback(self._note_answer, began)
+        answer.add_callback(lambda _: request_log.answered(began, what))
+        answer.add_errback(lambda error: request_log.answered(began, what, error))
+        return answer
+
+    def _note_answer(self, began: float, _: object) -> None:
+        self.answered_at = time.monotonic()
+        self.round_trip = min(self.round_trip, self.answered_at - began)
 
 
 def _with_bytes_before_close(transport: Any) -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, raise_first
-from migrate_groups.kafka import cluster_facts, wire
+from migrate_groups.kafka import apis, cluster_facts, wire
+from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.commits import Commits
 from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
-from migrate_groups.model.groups import GroupListing
+from migrate_groups.model.apis import Offers
+from migrate_groups.model.groups import GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -54,6 +55,25 @@ class KafkaPythonReader(Logs):
         """Send DescribeGroups; and ConsumerGroupDescribe for KIP-848 groups, after ListGroups has named them."""
         return self._descriptions.by_group(groups)
 
+    def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        """Send DescribeGroups, ConsumerGroupDescribe for KIP-848 groups, and OffsetFetch without waiting in between."""
+        return self._descriptions.with_offsets(wanted)
+
+    def describe_after_ends(
+        self, partitions: Collection[TopicPartition], group: str
+    ) -> tuple[Mapping[TopicPartition, int], GroupWithOffsets | MigrateGroupsError]:
+        """Send ListOffsets and the requests of `describe_with_offsets` without waiting, if the leaders are known."""
+        ends = self.coordinators_ends()
+        found = self._descriptions.with_offsets({group: None}, ends.send)[group]
+        if ends.ends.keys() == {*partitions}:
+            return ends.ends, found
+        ranges = self.log_ranges(partitions)
+        return {each: log.end for each, log in ranges.items()}, self.describe_with_offsets({group: None})[group]
+
+    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
+        """Call each in a thread of its own."""
+        return self._connection.at_once(*calls)
+
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Send Metadata, without the creation of topics. Leaders in the answer are used by later requests."""
         return {
@@ -72,6 +92,14 @@ class KafkaPythonReader(Logs):
         """Send OffsetFetch with ``require_stable``."""
         return self._commits.read(wanted, wait=wait)
 
+    def round_trip(self) -> float:
+        """Send nothing."""
+        return self._connection.round_trip()
+
+    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
+        """Send DescribeGroups for each group, over as many connections as a commit for each of them takes."""
+        self._connection.run_of_groups(wanted, of_groups.connect(), "finding the coordinator of")
+
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
         """Send Fetch as a consumer that has no group."""
         return first_records(self._config, spans)
@@ -89,9 +117,13 @@ class KafkaPythonReader(Logs):
             for resource in resources
         }
 
+    def brokers(self) -> Sequence[int]:
+        """Send Metadata, without topics."""
+        return self._connection.run(cluster_facts.brokers, doing="reading the brokers")
+
     def offers(self) -> Offers:
         """Look at the ApiVersions response of the connection."""
-        return self._connection.run(cluster_facts.offers, doing="reading what the brokers offer")
+        return self._connection.run(apis.offers, doing="reading what the brokers offer")
 
     def offset_limits(self) -> OffsetLimits:
         """Send DescribeConfigs to one broker."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
@@ -68,6 +69,33 @@ class SecondClient:
         except ClusterUnavailable as error:
             return dict.fromkeys(wanted, error)
         return {group: self._committed(group, answers[group]) for group in wanted}
+
+    def cluster_id(self) -> str:
+        """Ask the child process. Raises `ClusterUnavailable` if confluent-kafka can't log in to the cluster."""
+        asked = request_log.line("Metadata", (), "", "the second client")
+        with request_log.logged(lambda: asked), self._one_at_a_time:
+            answer = self._answer(question("cluster_id", self._config))
+        if answer is None:
+            self._end_child()
+            raise ClusterUnavailable("the second client (confluent-kafka) died or hung while it logged in")
+        if "error" in answer:
+            raise ClusterUnavailable(f"the second client (confluent-kafka) can't log in: {answer['error']}")
+        return str(answer["answer"])
+
+    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
+        """Ask the child process to connect, and to read one committed offset of each group. Do not wait for it."""
+        groups = {
+            group: [[each.topic, each.partition]] for group, partitions in wanted.items() for each in [*partitions][:1]
+        }
+        if groups:
+            threading.Thread(target=self._connect, args=(groups,), daemon=True).start()
+
+    def _connect(self, groups: Mapping[str, Collection[Any]]) -> None:
+        with self._one_at_a_time, suppress(MigrateGroupsError):
+            child = self._started()
+            asked = question("connect", self._config, groups=groups) if child else b""
+            if child and child.answer(asked, GRACE_SECONDS) is None:
+                self._end_child()  # the next request starts a new one
 
     def _committed(self, group: str, answer: Any) -> CommittedOffsets | MigrateGroupsError:
         if isinstance(answer, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +24,32 @@ _MOST_CONSUMERS = 16
 # and with SIGABRT after admin time-outs. `Consumer.committed` survived both, and does not join the group. It reads with
 # `require_stable`, because librdkafka's isolation.level is read_committed by default. Metadata is left out, because
 # confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
+# The clients that `connect` has connected, by configuration and group; an admin client has the group None.
+_connected: dict[tuple[str, str | None], Any] = {}
+
+
+def connect(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> None:
+    """Read offsets as `committed` does, and keep the clients, so that the next `committed` need not connect.
+
+    Errors are ignored, because the next `committed` then connects itself.
+    """
+    _connected.clear()
+    if len(groups) > 1:
+        admin = AdminClient(with_token(config))
+        _read_by_admin(admin, groups, timeout)
+        _connected[_key(config, None)] = admin
+        return
+    for group, partitions in groups.items():
+        consumer, said = _consumer(config, group)
+        with suppress(confluent_kafka.KafkaException):
+            consumer.committed([confluent_kafka.TopicPartition(*each) for each in partitions], timeout=timeout)
+        _connected[_key(config, group)] = consumer, said
+
+
+def _key(config: dict[str, Any], group: str | None) -> tuple[str, str | None]:
+    return json.dumps(config, sort_keys=True), group
+
+
 def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
     """Return the committed offsets of each group as a list of ``[topic, partition, offset, leader epoch]``.
 
@@ -54,9 +81,24 @@ def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], 
         return dict(zip(groups, consumers.map(of_group, groups), strict=True))
 
 
-def _by_admin(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    admin = AdminClient(with_token(config))
+def cluster_id(config: dict[str, Any], timeout: float) -> str:
+    """Return the id of the cluster, from a Metadata response without topics. timeout: in seconds."""
+    said: list[str] = []
+    admin = AdminClient(with_token(config) | {"error_cb": lambda error: said.append(error.str())})
+    try:
+        return str(admin.describe_cluster(request_timeout=timeout).result(timeout).cluster_id)
+    except Exception as error:
+        admin.poll(0)  # librdkafka reports why a connection failed only to error_cb
+        raise RuntimeError("; ".join([str(error) or "no answer", *said[:1]])) from error
 
+
+def _by_admin(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
+    connected = _connected.pop(_key(config, None), None)
+    admin = AdminClient(with_token(config)) if connected is None else connected  # a client without events is falsy
+    return _read_by_admin(admin, groups, timeout)
+
+
+def _read_by_admin(admin: AdminClient, groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
     def ask(group: str, part: list[Any]) -> Any:
         wanted = [confluent_kafka.ConsumerGroupTopicPartitions(group, part)]
         return admin.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=timeout)[group]
@@ -77,15 +119,7 @@ def _parts(partitions: list[list[Any]]) -> list[list[Any]]:
 
 
 def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]], timeout: float) -> list[Any]:
-    said: list[str] = []
-    settings = {
-        "group.id": group,
-        "enable.auto.commit": False,
-        # librdkafka waits for half of this time before it connects to the coordinator. The default takes 40 ms longer.
-        "reconnect.backoff.ms": 20,
-        "error_cb": lambda error: said.append(error.str()),
-    }
-    consumer = confluent_kafka.Consumer(with_token(config) | settings)
+    consumer, said = _connected.pop(_key(config, group), None) or _consumer(config, group)
     try:
         return [
             _committed(answer) for part in _parts(partitions) for answer in consumer.committed(part, timeout=timeout)
@@ -97,6 +131,19 @@ def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]]
         consumer.close()
 
 
+def _consumer(config: dict[str, Any], group: str) -> tuple[confluent_kafka.Consumer, list[str]]:
+    """Return a consumer of the group, which does not join it, and a list that gets why its connections failed."""
+    said: list[str] = []
+    settings = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        # librdkafka waits for half of this time before it connects to the coordinator. The default takes 40 ms longer.
+        "reconnect.backoff.ms": 20,
+        "error_cb": lambda error: said.append(error.str()),
+    }
+    return confluent_kafka.Consumer(with_token(config) | settings), said
+
+
 def _committed(answer: Any) -> list[Any]:
     if answer.error is not None:
         raise confluent_kafka.KafkaException(answer.error)
@@ -105,4 +152,4 @@ def _committed(answer: Any) -> list[Any]:
 
 
 if __name__ == "__main__":
-    serve(committed, committed_alone)
+    serve(committed, committed_alone, connect, cluster_id)

@@ -18,7 +18,7 @@ from migrate_groups.migration.put_back import not_yet_known, other_groups, put_b
 from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.change import Order, Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
@@ -134,11 +134,23 @@ def write_plan(
         # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
         begun = execution  # kept, because `record_open` replaces `execution` by what it saves
         record_open(begun)
-        execution = _without_unclaimed(begun, journal.claim(clock.now()))
+        unclaimed = _of_changes(begun, journal.claim(clock.now()))
+        # Of a write that is resumed, an offset may be in place: then the partition is still handed over, and claimed.
+        execution = begun.updated(
+            change.refused(unclaimed[change.order], sent=change.outcome is Outcome.UNKNOWN)
+            for change in begun.changes
+            if change.order in unclaimed and not change.settled
+        )
         execution = write(
             clients.writer, second, execution, lambda latest: record_open(not_yet_known(latest, others)), elsewhere
         )
         execution = put_back(clients, execution, others, record_open)
+        # Another run may hand over what this one could not claim, although the offset is in place.
+        execution = execution.updated(
+            change.unknown(unclaimed[change.order])
+            for change in execution.changes
+            if change.order in unclaimed and change.settled
+        )
         if verb is not Verb.HAND_OVER:
             record(journal.settled(execution, file.receipt, clock.now()))
     if execution.is_whole:
@@ -156,14 +168,18 @@ def write_plan(
     return execution
 
 
-def _without_unclaimed(execution: Execution, failed: Mapping[TopicPartition, str]) -> Execution:
-    """Return the record of a write in which partitions that could not be claimed are refused. failed: the errors."""
-    # Of a write that is resumed, an offset may be in place: then the partition is still handed over, and claimed.
-    return execution.updated(
-        change.refused(failed[change.topic_partition], sent=change.outcome is Outcome.UNKNOWN)
-        for change in execution.changes
-        if change.topic_partition in failed and not change.settled
-    )
+def _of_changes(execution: Execution, failed: Mapping[TopicPartition, str]) -> dict[Order, str]:
+    """Return the errors of partitions that could not be claimed by group, topic and partition number of a change.
+
+    failed: the errors, by the partition's name on the source groups' cluster.
+    """
+    there = execution.translation
+    at_source = {copy: source for source, copy in there.copies.items()} if failed and there else {}
+    found = {
+        change.order: failed.get(at_source.get(change.topic_partition, change.topic_partition))
+        for change in (execution.changes if failed else ())
+    }
+    return {order: error for order, error in found.items() if error is not None}
 
 
 def watch_afterwards(

@@ -117,16 +117,21 @@ def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, l
     at = watched(execution)
     topics = {group: {each.partition.topic for each in stopped} for group, stopped in at.items()}
     failed: dict[str, MigrateGroupsError] = {}
-    # All descriptions are read before any offset: a member that commits and then leaves between the two readings shows
-    # in its commit. The other way round, neither would show it.
-    descriptions = _answered(reader.describe_groups(at), failed)
+    wanted = {group: [each.partition for each in stopped] for group, stopped in at.items()}
+    # Each group is described before its offsets are read: a member that commits and then leaves between the two
+    # readings shows in its commit. The other way round, neither would show it.
+    found = _answered(reader.describe_with_offsets(wanted), failed)
+    descriptions = {group: each.description for group, each in found.items()}
     # If a group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
     rebalancing = [group for group, each in descriptions.items() if each.state not in ("Stable", "Empty", "Dead")]
     every = _answered(reader.committed(dict.fromkeys(rebalancing), wait=False), failed) if rebalancing else {}
-    unclear = [group for group, found in every.items() if {each.topic for each in found} - topics[group]]
-    wanted = {group: [each.partition for each in at[group]] for group in descriptions if group not in failed}
-    committed = _answered(reader.committed(wanted), failed) if wanted else {}
+    unclear = [group for group, offsets in every.items() if {each.topic for each in offsets} - topics[group]]
+    committed: dict[str, CommittedOffsets] = {
+        group: {partition: each.offsets.get(partition) for partition in wanted[group]} for group, each in found.items()
+    }
+    pending = {group: wanted[group] for group, each in found.items() if None in each.offsets.values()}
+    committed |= _answered(reader.committed(pending), failed) if pending else {}
     for group, stopped in at.items():
         if group in failed:
             error = failed[group]

@@ -9,7 +9,7 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,7 +26,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
-from migrate_groups.planning.checks.handed import Handed, handed_by, undone_by
+from migrate_groups.planning.checks.handed import handed_by, undone_by
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
@@ -46,13 +46,11 @@ class Journal:
     """What this run and others have claimed of the partitions of a write.
 
     - facts: as they were read.
-    - handed: the changes of the hand-over, by partition of a source group.
     - offsets: the offsets that are committed with the claims.
     - writer: commits claims, while this run holds the journals; None if nothing is claimed.
     """
 
     facts: JournalFacts
-    handed: Mapping[Order, Sequence[Change]] = field(default_factory=dict)
     offsets: Mapping[Place, int] = field(default_factory=dict)
     writer: GroupWriter | None = None
 
@@ -63,7 +61,7 @@ class Journal:
 
     def for_plan(self, plan: Plan, receipt: Receipt) -> Journal:
         """Return the journal for the plan that is written. Raises `Refused` if another run has claimed a partition."""
-        journal = _with_handed(self, plan, receipt)
+        journal = replace(self, facts=handed_by(self.facts, plan, receipt))
         _refuse_claimed(journal)
         return journal
 
@@ -81,9 +79,10 @@ class Journal:
             if of_source and order in self.facts.begun | self.facts.done:
                 new[source, partition] = of_source
             elif order not in self.facts.done:
-                new[source, partition] = of_partition.handed_over(of_source, run, targets, now)
+                new[source, partition] = of_partition.handed_over(of_source, run, targets, now, self.facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
-            if (begun := _BEGUN.get(self.facts.verb)) and order not in self.facts.done:
+            begun = None if self.facts.elsewhere or order in self.facts.done else _BEGUN.get(self.facts.verb)
+            if begun:
                 for target in targets:
                     new[target, partition] = begun(self._of((target, partition)), run, source, now)
         return self._commit(new)
@@ -124,19 +123,36 @@ class Journal:
         the partitions now.
         """
         new: dict[Place, Claims] = {}
-        run, states = self.facts.run, receipt.partition_states
+        run, elsewhere = self.facts.run, self.facts.elsewhere
+        states: dict[Order, dict[str, State]] = defaultdict(dict)
+        for (group, *_), of_group in receipt.partition_states.items():
+            for each in of_group.handed_over_by:
+                states[each.order][group] = of_group.state
         for order, targets in self.facts.handed.items():
             if order in self.facts.done:
                 continue
             source, partition = order[0], TopicPartition(*order[1:])
-            found = {each: states[each, *order[1:]].state for each in targets if (each, *order[1:]) in states}
-            for target, state in found.items():
+            found = states[order]
+            for target in targets if not elsewhere else ():
+                state = found.get(target)
+                if state is None:
+                    continue
                 after = _AFTER.get((self.facts.verb, state))
                 if after and (is_over or after is not _arrived):
                     new[target, partition] = after(self._of((target, partition)), run, source, now)
             if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
-                new[source, partition] = of_partition.returned(self._of((source, partition)), run, targets, now)
+                new[source, partition] = of_partition.returned(
+                    self._of((source, partition)), run, targets, now, elsewhere
+                )
         return self._commit({place: claims for place, claims in new.items() if claims != self._of(place)})
+
+    def _stopped_at(self) -> dict[Place, int]:
+        """Return the offsets at which the source groups stopped, for them and for the target groups."""
+        return {
+            (group, TopicPartition(*order[1:])): offset
+            for order, offset in self.facts.stopped_at.items()
+            for group in (order[0], *(self.facts.handed[order] if not self.facts.elsewhere else ()))
+        }
 
     def _of(self, place: Place) -> Claims:
         return self.facts.of(*place)
@@ -146,7 +162,7 @@ class Journal:
         if self.writer is None:
             return {}
         failed = {}
-        known = self.facts.claims
+        known, offsets = self.facts.claims, {**self.offsets, **self._stopped_at()}
         changes = [
             Change(
                 source_group=None,
@@ -154,7 +170,7 @@ class Journal:
                 topic=partition.topic,
                 partition=partition.partition,
                 after=CommittedOffset(
-                    offset=self.offsets.get((group, partition), 0), metadata=of_partition.encode(of_place)
+                    offset=offsets.get((group, partition), 0), metadata=of_partition.encode(of_place)
                 ),
             )
             for (group, partition), of_place in claims.items()
@@ -229,17 +245,14 @@ def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) 
 
     reader: of the source group's cluster.
     """
-    journal = _with_handed(Journal(facts=JournalFacts(run=receipt.run, verb=verb)), plan, receipt)
-    if journal.facts.is_copy or not journal.facts.groups:
-        return journal
-    not_known = journals_not_granted(reader, journal.facts.groups)
+    facts = handed_by(JournalFacts(run=receipt.run, verb=verb), plan, receipt)
+    if facts.is_copy or not facts.groups:
+        return Journal(facts=facts)
+    not_known = journals_not_granted(reader, facts.groups)
     further: list[str] = []
     if not_known and verb is Verb.HAND_OVER:
-        offsets = {order: changes[0].handed_over_at for order, changes in journal.handed.items()}
-        known = {order: offset for order, offset in offsets.items() if offset is not None}
-        further = groups_further_on(reader, known, journal.facts.groups)
-    facts = replace(journal.facts, not_known=not_known, further=tuple(further))
-    return _read(reader, replace(journal, facts=facts))
+        further = groups_further_on(reader, facts.stopped_at, facts.groups)
+    return _read(reader, Journal(facts=replace(facts, not_known=not_known, further=tuple(further))))
 
 
 def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
@@ -266,7 +279,7 @@ def claim_started(writer: GroupWriter, file: ReceiptFile, now: datetime) -> None
         for claims in of_group.values()
     ):
         return
-    facts = replace(journal.facts, resumed=frozenset(journal.handed))
+    facts = replace(journal.facts, resumed=frozenset(journal.facts.handed))
     with locked(writer, replace(journal, facts=facts), file) as held:
         held.record(receipt, now, is_over=True)
 
@@ -279,10 +292,8 @@ def _of_hand_over(reader: GroupReader, receipt: Receipt, verb: Verb) -> Journal 
     hand_over = receipt.last_hand_over
     if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
         return None
-    facts = JournalFacts(run=receipt.run, verb=verb)
-    journal = _with(Journal(facts=facts), undone_by(facts, receipt))
-    not_known = journals_not_granted(reader, journal.facts.groups)
-    return _read(reader, replace(journal, facts=replace(journal.facts, not_known=not_known)))
+    facts = undone_by(JournalFacts(run=receipt.run, verb=verb), receipt)
+    return _read(reader, Journal(facts=replace(facts, not_known=journals_not_granted(reader, facts.groups))))
 
 
 def nothing_claimed(verb: Verb) -> Journal:
@@ -297,7 +308,7 @@ def locked(writer: GroupWriter, journal: Journal, file: ReceiptFile) -> Iterator
     file: the receipt, which this process has locked. A process that was killed with the same receipt keeps none out.
     Nothing waits: raises `Refused` if another run is at work on one of the groups, or has claimed partitions.
     """
-    if journal.facts.is_copy or not journal.handed:
+    if journal.facts.is_copy or not journal.facts.handed:
         yield journal
         return
     with ExitStack() as stack:
@@ -329,25 +340,4 @@ def _read(reader: GroupReader, journal: Journal) -> Journal:
     found = read_claims(reader, journal.facts.groups, journal.facts.not_known)
     facts = replace(journal.facts, claims=found.claims, not_known=found.not_known)
     offsets = {(group, place): offset for group, each in found.offsets.items() for place, offset in each.items()}
-    return replace(journal, facts=facts, offsets={**offsets, **_starts(journal.handed)})
-
-
-def _starts(handed: Mapping[Order, Sequence[Change]]) -> dict[Place, int]:
-    """Return the offsets to commit with the claims on partitions of source and target groups."""
-    found = ((order, change) for order, changes in handed.items() for change in changes)
-    return {
-        (group, change.topic_partition): offset
-        for order, change in found
-        if (offset := change.handed_over_at) is not None
-        for group in (order[0], change.group)
-    }
-
-
-def _with_handed(journal: Journal, plan: Plan, receipt: Receipt) -> Journal:
-    """Return the journal for this plan: what it hands over, or which hand-over it undoes."""
-    return _with(journal, handed_by(journal.facts, plan, receipt))
-
-
-def _with(journal: Journal, handed: Handed) -> Journal:
-    offsets = {**journal.offsets, **_starts(handed.changes)}
-    return replace(journal, facts=handed.facts, handed=handed.changes, offsets=offsets)
+    return replace(journal, facts=facts, offsets=offsets)

@@ -5,19 +5,19 @@ A dry run gets a `GroupReader`, which has no method that writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
-from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.apis import Offers
+from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
-    Offers,
     OffsetLimits,
     TopicPartition,
 )
@@ -38,6 +38,14 @@ class OffsetsReader(Protocol):
 
         Waits for pending transactional commits (KIP-447). The value of a group is an error if its offsets can't be
         read: `ClusterUnavailable`, `NotAuthorized`, or `PendingCommits` if a commit is still pending at the time-out.
+        """
+        ...
+
+    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
+        """Find the coordinators of groups, and connect to them, so that later requests take one round trip each.
+
+        wanted: for each group, partitions for which its committed offsets may be read. Raises no error, and may return
+        before it is done.
         """
         ...
 
@@ -63,6 +71,34 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
 
         The error is `ClusterUnavailable`, `NotAuthorized`, or `Refused` if a member's metadata is not in Kafka's
         consumer protocol.
+        """
+        ...
+
+    def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        """Return each group's description, and its committed offsets as they were after it was described, or the error.
+
+        The results and the errors are those of `describe_groups`, and then of `committed` without ``wait``.
+        """
+        ...
+
+    def describe_after_ends(
+        self, partitions: Collection[TopicPartition], group: str
+    ) -> tuple[Mapping[TopicPartition, int], GroupWithOffsets | MigrateGroupsError]:
+        """Return log end offsets, and then the result of `describe_with_offsets` for all offsets of a group.
+
+        partitions: all of ``__consumer_offsets``. One without a leader is left out.
+        """
+        ...
+
+    def round_trip(self) -> float:
+        """Return the shortest time in seconds from a request to its response so far; 0 if it is not known."""
+        ...
+
+    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
+        """Call functions that send requests with this reader, in any order or side by side; return their results.
+
+        So none of them may prove what another reads (docs/kafka-behaviour.md#which-reading-comes-after-which). Raises
+        the error of the first function that raised one.
         """
         ...
 
@@ -99,8 +135,12 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
+    def brokers(self) -> Sequence[int]:
+        """Return the ids of the cluster's brokers, in ascending order."""
+        ...
+
     def offers(self) -> Offers:
-        """Return what the brokers offer of what not all offer. Apache Kafka offers all of it since 2.5."""
+        """Return which of the APIs that this tool uses the brokers offer, and in which versions."""
         ...
 
     def offset_limits(self) -> OffsetLimits:

@@ -14,8 +14,8 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
-from migrate_groups.migration.reading.requests import describe_group, existing_group, own_topics
-from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe
+from migrate_groups.migration.reading.requests import describe_group, existing, not_empty, own_topics
+from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe, read_early
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
@@ -40,6 +40,7 @@ class Wait:
     - may_be_gone: a group that does not exist counts as stopped.
     - progress: called after each check.
     - said: called with a line for the user when ``settle`` begins.
+    - get_ready: called at the beginning of ``settle``, and part of it. Gets what was observed of each group.
     """
 
     wait: float = 0.0
@@ -48,6 +49,7 @@ class Wait:
     may_be_gone: bool = False
     progress: StopProgress = lambda reasons, looks, seconds: None
     said: Callable[[str], None] = lambda line: None
+    get_ready: Callable[[Mapping[str, ObservedGroup]], object] = lambda looks: None
 
 
 # Returns the topics that a group must stop consuming; None: all of them, and then the group must have no member.
@@ -130,8 +132,12 @@ def _look_twice(
     if not how.settle or any(why for why, _ in first.values()):
         return _reasons_and_looks(first)
     settling()
-    clock.sleep(how.settle)
-    second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
+    began = clock.monotonic()
+    how.get_ready({group: look for group, (_, look) in first.items()})
+    clock.sleep(max(0.0, how.settle - (clock.monotonic() - began)))
+    second = {
+        group: _look(reader, group, how, in_question, offsets=True, before=look) for group, (_, look) in first.items()
+    }
     reasons, looks = _reasons_and_looks(second)
     moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
     # For a group that changed, return the first observation, because it has the commits that expired between the two.
@@ -165,22 +171,31 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
 
 
 def _look(
-    reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
+    reader: GroupReader,
+    group: str,
+    how: Wait,
+    in_question: InQuestion,
+    *,
+    offsets: bool,
+    before: ObservedGroup | None = None,
 ) -> tuple[list[str], ObservedGroup]:
     """Return why a group still runs (empty if it has stopped), and what was observed of the group.
 
     - in_question: returns the topics that the group must stop consuming; None means all topics.
     - offsets: read the committed offsets of a group that has stopped.
+    - before: an earlier observation of the group as stopped. Its topics are then described at the same time as the
+      group, and the offsets are read in the same round trip.
 
     Raises `GroupNotFound` unless ``how.may_be_gone``; `Refused` if the group is not a consumer group.
     """
-    if how.may_be_gone and not (description := describe_group(reader, group)).exists:
+    early = read_early(reader, group, before.topics) if before is not None and before.topics else None
+    description = early.group.description if early else describe_group(reader, not_empty(group))
+    if how.may_be_gone and not description.exists:
         return [], ObservedGroup(description=description, topics={}, committed={})
-    description = existing_group(reader, group)
-    if reason := description.not_a_consumer_group:
+    if reason := existing(description).not_a_consumer_group:
         raise Refused(f"group {group!r} {reason}")
     topics = in_question(reader, description)
     reasons = running(description, topics)
     if reasons or not offsets:
         return reasons, ObservedGroup(description=description, topics={}, committed={})
-    return [], observe(reader, description, lambda own: own if topics is None else topics)
+    return [], observe(reader, description, lambda own: own if topics is None else topics, early=early)

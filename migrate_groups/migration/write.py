@@ -46,6 +46,7 @@ def write(
     execution = _read_back(writer, execution)
     record(execution)
     asked: _SecondReading | None = None
+    looked: Execution | None = None
     # No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's
     # offsets first, and offsets are deleted only after all offsets to be set were read back.
     turns = sorted({_turn(change, execution.verb) for change in execution.changes})
@@ -60,10 +61,14 @@ def write(
         if todo:
             execution = _sent(writer, todo, attempt, execution, record)
             asked = _SecondReading(second, execution)
-            execution = _read_back(writer, execution)
+            if turn == turns[-1]:
+                execution, looked = _read_back_and_look(writer, elsewhere, execution)
+            else:
+                execution = _read_back(writer, execution)
             record(execution if second is None else _without_second(execution))
     asked = asked or _SecondReading(second, execution)
-    execution = look_at_watched(elsewhere or writer, execution)
+    looked = looked or look_at_watched(elsewhere or writer, execution)
+    execution = execution.watched_as(looked)
     execution = _seen_by_second(_read_again_where_different(second, asked.answers(), execution), execution)
     record(execution)
     return execution
@@ -175,6 +180,25 @@ def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
         replace(change, error=str(now)) if isinstance(now, MigrateGroupsError) else _as_found(change, now)
         for change, now in _found(reader, unsettled)
     )
+
+
+def _read_back_and_look(
+    writer: GroupWriter, elsewhere: GroupReader | None, execution: Execution
+) -> tuple[Execution, Execution | None]:
+    """Return the record of a write as `_read_back` returns it, and at the same time the one of `look_at_watched`.
+
+    Both begin after the brokers' answers to the write; neither proves the other. The second is None if the groups that
+    must no longer consume can't be read: the caller then looks again, after it has recorded what was read back.
+    """
+
+    def look() -> Execution | None:
+        try:
+            return look_at_watched(elsewhere or writer, execution)
+        except MigrateGroupsError:
+            return None
+
+    read, looked = writer.at_once(lambda: _read_back(writer, execution), look)
+    return read, looked
 
 
 def _as_found(change: Change, now: CommittedOffset | None) -> Change:

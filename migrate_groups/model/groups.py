@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 
 # A task of a sink connector has a client id such as connector-consumer-NAME-0.
 _CONNECT_CLIENT = "connector-consumer-"
@@ -136,3 +139,38 @@ class GroupDescription:
         This does not prove that its application has stopped: a consumer that uses ``assign()`` is never a member.
         """
         return self.state == "Empty" and not self.members
+
+
+class GroupWithOffsets(NamedTuple):
+    """A group's description, and its committed offsets, which were read after it.
+
+    offsets: None for a partition with a pending transactional commit.
+    """
+
+    description: GroupDescription
+    offsets: CommittedOffsets
+
+
+Wanted = Mapping[str, Collection[TopicPartition] | None]
+"""The partitions whose committed offsets to read, by group; None: all that have one."""
+
+
+def with_offsets(
+    wanted: Wanted,
+    described: Mapping[str, GroupDescription | MigrateGroupsError],
+    read: Callable[[Wanted], Mapping[str, CommittedOffsets | MigrateGroupsError]],
+) -> dict[str, GroupWithOffsets | MigrateGroupsError]:
+    """Return each group's description with its committed offsets, or the error of reading the one or the other.
+
+    read: reads the offsets of the groups whose description is no error.
+    """
+    offsets = read({group: wanted[group] for group, each in described.items() if isinstance(each, GroupDescription)})
+    found: dict[str, GroupWithOffsets | MigrateGroupsError] = {}
+    for group, description in described.items():
+        if isinstance(description, MigrateGroupsError):
+            found[group] = description
+        elif isinstance(committed := offsets[group], MigrateGroupsError):
+            found[group] = committed
+        else:
+            found[group] = GroupWithOffsets(description, committed)
+    return found

@@ -51,21 +51,6 @@ def offset_in_words(committed: CommittedOffset | None) -> str:
     return "no offset" if committed is None else str(committed.offset)
 
 
-class Offers(NamedTuple):
-    """What brokers of other vendors, or old ones, may not offer.
-
-    deletes_offsets: to delete committed offsets (OffsetDelete, KIP-496). tells_pending: to say whether a transactional
-    commit is pending (OffsetFetch with ``require_stable``, KIP-447).
-    """
-
-    deletes_offsets: bool = True
-    tells_pending: bool = True
-
-
-ALL_OFFERED = Offers()
-"""What Apache Kafka offers since 2.5."""
-
-
 class OffsetLimits(NamedTuple):
     """The limits of a broker for committed offsets; each is None if the broker does not report it.
 

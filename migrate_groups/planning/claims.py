@@ -40,12 +40,14 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     - run: the id of the run.
     - groups: the groups that got the partition, or the group that gave it, by name.
     - at: when the run claimed it.
+    - cluster: the id of the cluster on which the other groups are; empty if it is that of the journal.
     """
 
     run: str
     state: ClaimState
     groups: tuple[str, ...]
     at: datetime
+    cluster: str = ""
 
 
 Claims = tuple[Claim, ...]
@@ -54,7 +56,7 @@ Claims = tuple[Claim, ...]
 
 def in_words(claim: Claim, group: str) -> str:
     """Return what a run did with a partition of this group, as the end of a sentence that begins with the partition."""
-    others = some([*map(repr, claim.groups)])
+    others = some([*map(repr, claim.groups)]) + (f" on cluster {claim.cluster}" if claim.cluster else "")
     what = {
         ClaimState.HANDED_OVER: f"handed over from {group!r} to {others}",
         ClaimState.ARRIVING: f"being handed over from {others} to {group!r}",
@@ -78,25 +80,40 @@ def decode(metadata: str) -> Claims | None:
     return claims if all(claim.at.tzinfo is not None for claim in claims) else None
 
 
-def gives(claims: Claims, groups: Collection[str]) -> bool:
-    """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run."""
-    return bool(claims) and claims[0].state is ClaimState.HANDED_OVER and {*claims[0].groups} == {*groups}
+def gives(claims: Claims, groups: Collection[str], cluster: str = "") -> bool:
+    """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run.
+
+    cluster: the id of the groups' cluster; empty if it is that of the journal.
+    """
+    newest = claims[0] if claims else None
+    return (
+        newest is not None
+        and newest.state is ClaimState.HANDED_OVER
+        and {*newest.groups} == {*groups}
+        and newest.cluster == cluster
+    )
 
 
-def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
-    """Return the claims after this run has claimed to hand the partition over to these groups; the same one is kept."""
-    if gives(claims, groups):
+def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime, cluster: str = "") -> Claims:
+    """Return the claims after this run has claimed to hand the partition over to these groups; the same one is kept.
+
+    cluster: as in `gives`.
+    """
+    if gives(claims, groups, cluster):
         return claims
-    claim = Claim(run=run, state=ClaimState.HANDED_OVER, groups=tuple(sorted(groups)), at=at)
+    claim = Claim(run=run, state=ClaimState.HANDED_OVER, groups=tuple(sorted(groups)), at=at, cluster=cluster)
     return (claim, *_without_returned(claims))[:_MOST_CLAIMS]
 
 
-def returned(claims: Claims, run: str, groups: Collection[str], at: datetime) -> Claims:
-    """Return the claims after this run has undone that the partition was handed over to these groups."""
+def returned(claims: Claims, run: str, groups: Collection[str], at: datetime, cluster: str = "") -> Claims:
+    """Return the claims after this run has undone that the partition was handed over to these groups.
+
+    cluster: as in `gives`.
+    """
     earlier = _without_returned(claims)
-    if gives(earlier, groups):
+    if gives(earlier, groups, cluster):
         earlier = _without_returned(earlier[1:])
-    claim = Claim(run=run, state=ClaimState.RETURNED, groups=tuple(sorted(groups)), at=at)
+    claim = Claim(run=run, state=ClaimState.RETURNED, groups=tuple(sorted(groups)), at=at, cluster=cluster)
     return (claim, *earlier)[:_MOST_CLAIMS]
 
 

@@ -171,6 +171,16 @@ class Execution:
         """Return the execution with this message for the user added, if it is not there already."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
+    def watched_as(self, other: Execution) -> Execution:
+        """Return this record with what another one says of the groups that must no longer consume."""
+        return replace(
+            self,
+            moved=other.moved,
+            not_watched=other.not_watched,
+            guard_readings=other.guard_readings,
+            longest_gap=other.longest_gap,
+        )
+
     def with_moved(self, reasons: Iterable[str]) -> Execution:
         """Return the execution with these messages added, about groups that consume although they must have stopped."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))

@@ -10,6 +10,9 @@ from migrate_groups.planning.checks.source import holding, may_consume, shows_to
 
 # Measured: 0.6 s for 10,000 partitions, 3.6 s for 50,000 (docs/evidence/performance.md).
 _PARTITIONS_A_SECOND = 10_000
+# From the end of settle to START, or from the stop if there is no settle
+# (docs/kafka-behaviour.md#which-reading-comes-after-which).
+_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 6, 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class PlannedStop:
     - settle: seconds without a commit that must pass between the stop and the write.
     - wait: seconds within which the group must stop.
     - resumed: whether an earlier run has written offsets.
+    - round_trip: seconds from a request to its response, as measured on the connection to the brokers.
     """
 
     source: GroupDescription
@@ -31,6 +35,7 @@ class PlannedStop:
     settle: float
     wait: float
     resumed: bool
+    round_trip: float = 0.0
 
     @property
     def must_stop(self) -> tuple[Member, ...]:
@@ -62,16 +67,16 @@ class PlannedStop:
 
         Steps that take no time are left out.
         """
-        return steps_until_start(self.settle, self.partitions)
+        return steps_until_start(self.settle, self.partitions, self.round_trip)
 
 
-def steps_until_start(settle: float, partitions: int) -> dict[str, float]:
+def steps_until_start(settle: float, partitions: int, round_trip: float = 0.0) -> dict[str, float]:
     """Return the expected seconds of each step until applications may start, by the name of the step.
 
     Steps that take no time are left out. settle: seconds without a commit. partitions: the number that is written.
+    round_trip: seconds from a request to its response.
     """
-    steps = {
-        "to settle": settle,
-        "to read, check, write and read back": float(max(1, math.ceil(partitions / _PARTITIONS_A_SECOND))),
-    }
+    round_trips = _ROUND_TRIPS if settle else _ROUND_TRIPS_WITHOUT_SETTLE
+    writing = partitions / _PARTITIONS_A_SECOND + round_trips * round_trip
+    steps = {"to settle": settle, "to read, check, write and read back": float(max(1, math.ceil(writing)))}
     return {step: seconds for step, seconds in steps.items() if seconds}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from migrate_groups.model.apis import ALL_OFFERED, Offers
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import ALL_OFFERED, CommittedOffset, LogRange, Offers, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Order

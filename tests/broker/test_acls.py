@@ -27,11 +27,12 @@ from kafka.admin import (
 from migrate_groups.cli.registry import GROUPS
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.trial import THROWAWAY
 from migrate_groups.spark.offsets_topic.audit_result import Audit
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.mirror import records, write
-from tests.support.secured import Secured, properties_text
+from tests.support.secured import SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_KIP_848, NEEDS_SCRAM
 
 pytestmark = NEEDS_SCRAM
@@ -460,6 +461,54 @@ def test_the_page_lists_the_least_permissions():
     proved = LEAST | {"apply --from-group": LEAST["apply"]}
     assert {name: needs for name, needs in stated.items() if name in proved} == proved
     assert {name.split()[0] for name in stated} == {command for commands in GROUPS.values() for command in commands}
+
+
+# What `doctor --write` needs, beside `PROBES`.
+TRIAL = [
+    *((operation, "Topic", f"{THROWAWAY}*") for operation in ("Create", "Write", "Read", "Delete")),
+    *((operation, "Group", f"{THROWAWAY}*") for operation in ("Read", "Delete")),
+]
+
+
+def test_doctor_without_any_permission_says_what_is_limited(scene):
+    """Without any permission, `doctor` ends with exit code 0, says what is limited, and shows no password."""
+    scene.allow([])
+    code, out, err = scene.run("doctor")
+    assert code == 0, err
+    assert re.search(rf"^list, advise +partly +{PRINCIPAL} may not know that no group is hidden from it$", out, re.M)
+    assert re.search(rf"^barrier .* no +{PRINCIPAL} lacks .*Read on Group '{OWN_GROUPS}doctor'", out, re.M)
+    assert re.search(
+        rf"^audit, .* no +not authorized: {PRINCIPAL} lacks Describe on Topic '{OFFSETS_TOPIC}'", out, re.M
+    )
+    assert re.search(r"^read back with a second client +yes$", out, re.M)
+    assert SECRETS["least"] not in out + err
+
+
+def test_doctor_writes_with_its_least_permissions(scene):
+    """With its least permissions, ``doctor --write`` does each step. Without Create, it makes nothing: exit code 5.
+
+    Without Delete on the topic or on the groups, the error names what is left: exit code 4.
+    """
+    run = ("doctor", "--write", "--settle", "0s", "--yes")
+    scene.allow([*PROBES, *TRIAL])
+    code, out, err = scene.run(*run)
+    assert code == 0, out + err
+    assert not re.search(r" (refused|failed) ", out)
+    create, *_, delete_topic = TRIAL[:4]
+    scene.allow([*PROBES, *(each for each in TRIAL if each != create)])
+    code, out, err = scene.run(*run)
+    assert (code, f"{PRINCIPAL} lacks Create on Topic '{THROWAWAY}" in err) == (5, True), err
+    for lacking in (delete_topic, TRIAL[-1]):
+        scene.allow([*PROBES, *(each for each in TRIAL if each != lacking)])
+        code, out, err = scene.run(*run)
+        assert code == 4, err
+        left = {name for name in scene.world.topics() | scene.world.groups() if THROWAWAY in name}
+        assert left
+        assert {name for name in left if f"{lacking[1].lower()} {name} (" not in err} == set()
+        for topic in left & scene.world.topics():
+            scene.world.delete_topic(topic)
+        for group in left - scene.world.topics():
+            scene.world.delete_group(group)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

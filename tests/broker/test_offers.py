@@ -7,19 +7,21 @@ brokers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
 import pytest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.reading.requests import read_all_committed
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import CliHere
-from tests.support.offering import Offering
+from tests.support.offering import API_VERSIONS, Offering
 from tests.support.old_group import Old
 from tests.support.proxy import LISTENER, put_before
 
@@ -45,7 +47,8 @@ def offering(running, here: CliHere, monkeypatch) -> Iterator[Offering]:
     proxies, _ = running
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
     yield proxies
-    proxies.without, proxies.versions = frozenset(), {}
+    proxies.without, proxies.versions, proxies.most_api_versions = frozenset(), {}, 4
+    proxies.heal()
 
 
 @pytest.fixture
@@ -53,19 +56,32 @@ def old(running, here: CliHere) -> Old:
     return Old(here, running[1])
 
 
-def the_whole_scenario(here: CliHere, old: Old) -> str:
-    """Hand over, undo it, hand over, clean up, and hand back. Return the plan of the hand-over."""
+def the_whole_scenario(
+    here: CliHere, old: Old, *, settle: Sequence[str] = ("--settle", "0s"), deletes: bool = True
+) -> str:
+    """Hand over, undo it, hand over, clean up, and hand back. Return the plan of the hand-over.
+
+    deletes: whether the brokers can delete offsets. If not, deletions are refused by their plans.
+    """
+    now = (*settle, "--guard", "0s", "--yes")
     expected = old.world.committed(old.group)
     for command in (("list",), ("describe", old.group), ("snapshot", old.group, "-o", "before.csv")):
         here(*command)
     here("rewind", "--group", old.group, "--by-duration", "1h", "-o", "replay.csv")
-    plan = here("migrate", "split.toml", *NOW, "--dry-run").stdout
-    here("migrate", "split.toml", *NOW)
-    here("rollback", "split.toml.run", "--yes")
-    assert old.world.committed(old.pay_group) == {}
-    here("migrate", "split.toml", *NOW)
-    here("delete-offsets", "split.toml.run", "--yes")
-    assert old.world.committed(old.group) == {}
+    here("export", "before.csv", "-o", "exported.csv")
+    here("advise", old.group)
+    plan = here("migrate", "split.toml", *now, "--dry-run").stdout
+    here("migrate", "split.toml", *now)
+    if deletes:
+        here("rollback", "split.toml.run", "--yes")
+        assert old.world.committed(old.pay_group) == {}
+        here("migrate", "split.toml", *now)
+        here("delete-offsets", "split.toml.run", "--yes")
+        assert old.world.committed(old.group) == {}
+    else:
+        for verb in ("rollback", "delete-offsets"):
+            assert "deletion: the brokers do not offer" in here.fails(verb, "split.toml.run", "--yes", code=3)
+        assert old.world.committed(old.group) == expected
     here("hand-back", "split.toml.run", "--wait", "0s", "--yes")
     assert old.world.committed(old.group) == expected
     return plan
@@ -101,6 +117,20 @@ def test_other_offers_take_the_whole_scenario(offering, here, old, without, vers
     assert re.search(said, the_whole_scenario(here, old))
 
 
+def test_a_server_that_closes_the_connection_at_the_latest_api_versions(offering, here, old):
+    """If a broker closes the connection at version 4 of ApiVersions, an older version is tried, and all works.
+
+    If it closes the connection at that one, too, the error names the server, exit code 5.
+    """
+    offering.most_api_versions, offering.versions = 3, {API_VERSIONS: (0, 3)}
+    assert re.search(r"\d m?s$", here("describe", old.group, "--time-lag").stdout, re.MULTILINE)
+    here("doctor")
+    the_whole_scenario(here, old)
+    offering.most_api_versions = 0
+    error = here.fails("list", "--timeout", "5s", code=5)
+    assert f"no bootstrap server can be reached ({offering.bootstrap_servers}: " in error
+
+
 def test_requests_about_one_group_each_go_out_side_by_side(offering, running, most):
     """If FindCoordinator and OffsetFetch take one group each, several wait for an answer at once, at most 16."""
     _, world = running
@@ -115,6 +145,29 @@ def test_requests_about_one_group_each_go_out_side_by_side(offering, running, mo
     assert {group: list(found[group]) for group in groups} == {group: [TopicPartition(topic, 0)] for group in groups}
     assert 1 < most["FindCoordinator"] <= 16
     assert 1 < most["OffsetFetch"] <= 16
+
+
+def test_the_time_out_is_for_one_request(offering, running):
+    """A command may take longer than ``--timeout``, if each of its requests is answered within that time.
+
+    Here 140 groups are read with a request for each, and brokers answer after 0.25 s. A request that is not answered
+    ends the command.
+    """
+    _, world = running
+    place = TopicPartition(world.create_topic(), 0)
+    groups = [world.name("group") for _ in range(140)]
+    with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=world.bootstrap_servers))) as writer:
+        writer.alter_offsets({group: {place: CommittedOffset(offset=7)} for group in groups})
+    offering.versions = {FIND_COORDINATOR: (0, 3), OFFSET_FETCH: (1, 7)}
+    config = ClientConfig(bootstrap_servers=offering.bootstrap_servers, timeout=2)
+    with closing(KafkaPythonReader(config)) as reader:
+        reader.cluster_id()
+        offering.slow(0.25)
+        found = read_all_committed(reader, groups)
+        offering.slow(60)
+        with pytest.raises(ClusterUnavailable, match="did not answer while reading the committed offsets of"):
+            read_all_committed(reader, groups)
+    assert {group: list(found[group]) for group in groups} == {group: [place] for group in groups}
 
 
 def test_without_offset_delete_the_plan_says_so_before_the_stop(offering, here, old):

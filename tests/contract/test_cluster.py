@@ -8,8 +8,9 @@ import pytest
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
+from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, LeaderEpoch, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.snapshots.selection import TopicPattern
@@ -20,6 +21,12 @@ from tests.support.versions import CONSUMER, NEEDS_KIP_848
 def test_cluster_id_is_stable(world):
     """The cluster has an id, which is the same at each request."""
     assert world.writer.cluster_id() == world.writer.cluster_id() != ""
+
+
+def test_both_clients_name_the_same_cluster(world):
+    """The second client logs in, and names the cluster id that the first one does. The cluster has a broker."""
+    assert world.second_client.cluster_id() == world.writer.cluster_id()
+    assert world.writer.brokers() == [1]
 
 
 def test_group_that_never_existed_is_dead(world):
@@ -325,6 +332,50 @@ def test_groups_read_at_once_equal_groups_read_one_by_one(world):
     assert (described[never].exists, committed[never], committed[live]) == (False, {}, {})
     assert world.writer.describe_groups([]) == world.writer.committed({}, wait=False) == {}
     world.leave(joined)
+
+
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_groups_described_with_offsets_equal_groups_read_one_after_the_other(world, protocol):
+    """Groups are described with their offsets as they are described, and read then, without waiting.
+
+    This holds for a group with members, an empty one and one that does not exist, and for the same requests again,
+    which a client may send in another way.
+    """
+    topic = world.create_topic(2)
+    live, empty, missing = (world.name(name) for name in ("live", "empty", "missing"))
+    place = TopicPartition(topic, 1)
+    for group in (live, empty):
+        world.writer.alter_offsets({group: {place: CommittedOffset(offset=7, metadata="m")}})
+    joined = world.join(live, topic, **{"group.protocol": protocol})
+    groups = (live, empty, missing)
+    for wanted in (dict.fromkeys(groups), {group: [place] for group in groups}) * 2:
+        found = world.writer.describe_with_offsets(wanted)
+        described, offsets = world.writer.describe_groups([*wanted]), world.writer.committed(wanted, wait=False)
+        assert found == {group: GroupWithOffsets(described[group], offsets[group]) for group in groups}
+        assert found[live].description.members
+        assert found[live].offsets == found[empty].offsets == {place: CommittedOffset(offset=7, metadata="m")}
+        assert not found[missing].description.exists
+        assert found[missing].offsets == {}
+    offsets_topic = partitions_of_offsets_topic(world.writer)
+    for _ in range(2):
+        ends, group = world.writer.describe_after_ends(offsets_topic, live)
+        assert ends.keys() == {*offsets_topic}
+        assert group == found[live]
+    world.leave(joined)
+
+
+def test_calls_at_once_return_their_results_in_order_or_raise_the_first_error(world):
+    """Calls at once return what each of them returns, in their order, or raise the error of the first that raised."""
+    topic = world.create_topic()
+
+    def fails(error: Exception) -> None:
+        raise error
+
+    described, cluster_id = world.writer.at_once(lambda: world.writer.describe_topics([topic]), world.writer.cluster_id)
+    assert described.keys() == {topic}
+    assert cluster_id == world.writer.cluster_id()
+    with pytest.raises(Refused, match="first"):
+        world.writer.at_once(world.writer.cluster_id, lambda: fails(Refused("first")), lambda: fails(Refused("second")))
 
 
 def test_partition_without_commit_is_none(world):

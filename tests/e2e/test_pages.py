@@ -60,6 +60,8 @@ ELSEWHERE = {
     "spark-submit --py-files dist/migrate_groups-*.whl scripts/spark_reconcile.py split.csv after.parquet "
     "--out reconciled": "tests/spark/test_cluster.py",
     "migrate-groups COMMAND --help": "COMMAND stands for any command: tests/unit/test_help.py",
+    "migrate-groups doctor": "tests/broker/test_doctor.py",
+    "migrate-groups doctor --write": "tests/broker/test_doctor.py",
     "migrate-groups sandbox": "tests/e2e/test_getting_started.py",
     "migrate-groups sandbox --mirror": "tests/broker/test_sandbox.py",
     "migrate-groups demo --story clusters": "tests/e2e/test_demo.py",

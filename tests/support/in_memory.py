@@ -8,20 +8,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import GroupDescription, GroupListing, Member
+from migrate_groups.model.apis import ALL_OFFERED, Offers
+from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Member, Wanted, with_offsets
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
-    ALL_OFFERED,
     CommittedOffset,
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -269,6 +268,24 @@ class InMemoryCluster:
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
         return _each(groups, self._described)
 
+    def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        return with_offsets(wanted, self.describe_groups(wanted), lambda left: self.committed(left, wait=False))
+
+    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
+        pass
+
+    def describe_after_ends(
+        self, partitions: Collection[TopicPartition], group: str
+    ) -> tuple[Mapping[TopicPartition, int], GroupWithOffsets | MigrateGroupsError]:
+        ends = {partition: log.end for partition, log in self.log_ranges(partitions).items()}
+        return ends, self.describe_with_offsets({group: None})[group]
+
+    def round_trip(self) -> float:
+        return 0.0
+
+    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
+        return [call() for call in calls]
+
     def _described(self, group: str) -> GroupDescription:
         """Return the description of a group, without this client's own member: as Empty if this client holds it."""
         found, held = self.description(group), self._holds.get(group)
@@ -339,6 +356,10 @@ class InMemoryCluster:
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+
+    def brokers(self) -> Sequence[int]:
+        """Return one broker, with id 1."""
+        return [1]
 
     def offers(self) -> Offers:
         return self.offered

@@ -17,11 +17,16 @@ class Offering(Proxies):
     """Proxies that change the brokers' ApiVersions responses. By default, they offer what the brokers offer.
 
     without: the keys of APIs that are not offered. versions: by key, the lowest and the highest version offered.
+    most_api_versions: a later version of ApiVersions closes the connection.
+    only: whether the APIs in ``versions`` are the only ones. A version that the brokers lack is not offered.
+    After `slow`, each response is kept for so many seconds.
     """
 
     def __init__(self, targets: Collection[str]) -> None:
         self.without: frozenset[int] = frozenset()
         self.versions: Mapping[int, tuple[int, int]] = {}
+        self.only = False
+        self.most_api_versions = 4
         self._asked: dict[object, dict[int, int]] = {}
         super().__init__(targets)
 
@@ -41,11 +46,19 @@ class Offering(Proxies):
                     frame = frame if version is None else frame[:4] + self._changed(frame[4:], version)
                 else:
                     key, version, correlation_id = struct.unpack(">hhi", frame[:8])
+                    if key == API_VERSIONS and version > self.most_api_versions:
+                        transport.abort()
+                        break
                     if key == API_VERSIONS:
                         asked[correlation_id] = version
+                await asyncio.sleep(self._delay * are_responses)
                 writer.write(struct.pack(">i", len(frame)) + frame)
                 await writer.drain()
         writer.close()
+
+    def _offered(self, key: int, versions: tuple[int, int]) -> tuple[int, int]:
+        low, high = self.versions.get(key, versions)
+        return (max(low, versions[0]), min(high, versions[1])) if self.only else (low, high)
 
     def _changed(self, body: bytes, version: int) -> bytes:
         """Return the body of an ApiVersions response with other offers."""
@@ -58,7 +71,11 @@ class Offering(Proxies):
             (count,), at = struct.unpack(">i", body[2:6]), 6
         step = 7 if is_flexible else 6
         entries = [struct.unpack(">hhh", body[at + step * n : at + step * n + 6]) for n in range(count)]
-        offered = [(key, *self.versions.get(key, (low, high))) for key, low, high in entries if key not in self.without]
+        offered = [
+            (key, *self._offered(key, (low, high)))
+            for key, low, high in entries
+            if key not in self.without and (key in self.versions or not self.only)
+        ]
         made = b"".join(struct.pack(">hhh", *each) + b"\0" * is_flexible for each in offered)
         number = _varint(len(offered) + 1) if is_flexible else struct.pack(">i", len(offered))
         return body[:2] + number + made + body[at + step * count :]

@@ -35,9 +35,9 @@ def side(move: Move, name: str) -> InMemoryCluster:
     return move.source if name == "source" else move.target
 
 
-def own_groups(move: Move) -> list[str]:
+def probe_groups(move: Move) -> list[str]:
     groups = [*move.source.list_groups(), *move.target.list_groups()]
-    return [each.group for each in groups if each.group.startswith(OWN_GROUPS)]
+    return [each.group for each in groups if each.group.startswith(f"{OWN_GROUPS}barrier")]
 
 
 def test_a_commit_of_the_source_group_that_waits_is_handed_over(move):
@@ -49,7 +49,7 @@ def test_a_commit_of_the_source_group_that_waits_is_handed_over(move):
     move.commit(40)
     move.migrate()
     assert move.there() == {0: 40, 1: 10}
-    assert own_groups(move) == []
+    assert probe_groups(move) == []
 
 
 def test_a_commit_of_the_target_group_that_waits_is_not_overwritten(move):
@@ -59,7 +59,7 @@ def test_a_commit_of_the_target_group_that_waits_is_not_overwritten(move):
     with pytest.raises(Refused, match="existing offsets"):
         move.migrate()
     assert move.there() == {0: 45}
-    assert own_groups(move) == []
+    assert probe_groups(move) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,7 +72,7 @@ def test_a_probe_without_an_answer_is_a_refusal_on_each_cluster(move, name):
     side(move, name).follower_goes_on()
     move.migrate()
     assert move.there() == {0: 30, 1: 10}
-    assert own_groups(move) == []
+    assert probe_groups(move) == []
 
 
 @pytest.mark.parametrize("hidden", [True, False])
@@ -103,7 +103,7 @@ def test_a_dry_run_has_no_writer_and_a_write_needs_one(move):
     assert move.verdict("barrier")[0] is Verdict.PASS
     with pytest.raises(ValueError, match="opened for a dry run"):
         move.migrate()
-    assert (move.there(), own_groups(move)) == ({}, [])
+    assert (move.there(), probe_groups(move)) == ({}, [])
 
 
 def test_the_python_api_waits_for_commits_on_both_clusters(move, tmp_path, monkeypatch):
@@ -138,4 +138,4 @@ def test_the_python_api_waits_for_commits_on_both_clusters(move, tmp_path, monke
     assert a.migrate(split, run_dir=run, to=b, options=options) is not None
     assert ("b:1", True) not in opened
     assert move.there() == {0: 40, 1: 10}
-    assert own_groups(move) == []
+    assert probe_groups(move) == []

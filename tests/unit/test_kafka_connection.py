@@ -68,8 +68,13 @@ def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
             kafka_errors.KafkaTimeoutError("no answer"),
             r"the cluster did not answer while asking \(.*no answer\): check",
         ),
+        (
+            kafka_errors.RequestTimedOutError("Request timed out after 100 ms"),
+            r"the cluster did not answer while asking \(.*Request timed out after 100 ms\): check",
+        ),
+        (kafka_errors.RequestTimedOutError("t-0"), r"a broker answered REQUEST_TIMED_OUT \(t-0\) while asking: check"),
     ],
-    ids=["answer", "no answer"],
+    ids=["answer", "no answer", "no answer to one of several requests", "not replicated"],
 )
 def test_an_answer_of_a_broker_is_no_silence(error, message):
     """If a broker answers with an error, the message shows the error's name in Kafka.

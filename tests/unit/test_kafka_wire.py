@@ -21,7 +21,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.kafka import private, wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.group_requests import commit_offsets, fetch_offsets
-from migrate_groups.kafka.log import list_offsets
+from migrate_groups.kafka.list_offsets import list_offsets
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 

@@ -49,11 +49,11 @@ def test_what_may_change_is_read_each_time(cluster, name):
     needed = [
         parameter
         for parameter in inspect.signature(PORT[name]).parameters.values()
-        if parameter.name != "self" and parameter.default is parameter.empty
+        if parameter.name not in ("self", "calls") and parameter.default is parameter.empty
     ]
     for _ in range(2):
-        getattr(reader, name)(*({} for _ in needed))
-    assert cluster.asked == [name, name]
+        getattr(reader, name)(*("" if each.annotation == "str" else {} for each in needed))
+    assert cluster.asked.count(name) == 2
 
 
 def test_topics_permissions_and_the_cluster_id_are_requested_once(cluster):

@@ -140,6 +140,20 @@ def test_many_partitions_take_longer(cli):
     assert "2 s to read, check, write and read back 10,001 partitions" in notes(cli)[-1]
 
 
+@pytest.mark.parametrize(
+    ("round_trip", "settle", "expected"),
+    [(0.1, "10s", "1 s"), (0.3, "10s", "2 s"), (1.0, "10s", "7 s"), (0.1, "0s", "3 s")],
+)
+def test_a_far_cluster_takes_longer(cli, monkeypatch, round_trip, settle, expected):
+    """The plan adds six round trips, as they were measured on the connection, to the time of reading and writing.
+
+    Without ``--settle`` it adds 21.
+    """
+    monkeypatch.setattr(cli.cluster, "round_trip", lambda: round_trip)
+    (cli.folder / "split.toml").write_text(SPEC)
+    assert f"{expected} to read, check, write and read back 1 partition" in notes(cli, "--settle", settle)[-1]
+
+
 def test_the_comment_of_a_pull_request_says_the_same(cli):
     """``--format markdown`` shows who must stop and for how long, as the terminal does, with names escaped.
 

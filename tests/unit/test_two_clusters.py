@@ -9,18 +9,22 @@ import pytest
 
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.renames import Rename
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.claims import Claim, ClaimState, encode
+from migrate_groups.planning.claims import Claim, ClaimState, decode, encode
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
@@ -102,7 +106,7 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
     guarded = WriteOptions(settle=0, guard=1)
     done = move.migrate(guarded, events=Written(lambda: move.copy(40, 50)))
     assert done.remarks == ()
-    move.groups = ["other"]
+    move.groups, guarded = ["other"], replace(guarded, copy=True)
     run = RunDir(move.folder / "other")
     with pytest.raises(PartlyApplied, match=r"after it \(eu.orders-0\). If the new groups have not started, run"):
         move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run)
@@ -356,6 +360,68 @@ def test_two_topics_with_one_copy(move):
     assert move.mirror.names.of(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
     with pytest.raises(InvalidInput, match=r"have one copy, 'eu\.orders'"):
         move.mirror.names.of(["orders", "eu.orders"], ["eu.orders"])
+
+
+def test_a_moved_group_hands_nothing_over_to_another_group(move):
+    """After a move, no other run hands the group's partitions over: neither on its own cluster nor to another one.
+
+    The same run may, also after a rollback on the target cluster, which does not reach the claims.
+    """
+    move.commit(30, 10)
+    move.copy(0, 50)
+    move.migrate()
+    move.migrate()
+    claims = decode(move.source.offsets(journal_group("g"))[HERE].metadata)
+    assert claims is not None
+    assert [(each.state, each.groups, each.cluster) for each in claims] == [(ClaimState.HANDED_OVER, ("g",), "target")]
+    said = (
+        r"journal: orders-0, orders-1 handed over from 'g' to 'g' on cluster target on .*: go on from 'g' there; or, "
+    )
+    here = replace(move.wanted(OPTIONS, run=RunDir(move.folder / "here")), mirror=None)
+    spec = SplitSpec(source="g", targets=(SplitTarget(group="x", topics=(TopicPattern("orders"),)),))
+    with pytest.raises(Refused, match=said):
+        migrate(
+            Clients(move.source, move.source),
+            replace(here, file=replace(here.file, spec=spec)),
+            move.clock,
+            Silent(),
+        )
+    move.groups = ["x"]
+    with pytest.raises(Refused, match=said):
+        move.migrate(run=RunDir(move.folder / "there"))
+    move.groups = ["g"]
+    with open_receipt(move.folder / "run" / "receipt.json") as file:
+        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Silent())
+    move.migrate()
+    assert move.there() == {0: 30, 1: 10}
+
+
+def test_a_move_that_can_not_claim_writes_nothing(move, monkeypatch):
+    """If the source cluster refuses the claims of a move, nothing is written on the target cluster."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    lost = WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
+    monkeypatch.setattr(
+        move.source, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, lost) for group, of in offsets.items()}
+    )
+    with pytest.raises(PartlyApplied, match="2 partitions not confirmed"):
+        move.migrate()
+    assert move.there() == {}
+
+
+def test_a_move_of_which_nothing_was_written_claims_nothing(move, monkeypatch):
+    """If brokers of the target cluster refuse the whole write of a move, its claims are released."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    no = WriteAnswer(answer=Answer.REFUSED, error="refused")
+    monkeypatch.setattr(
+        move.target, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, no) for group, of in offsets.items()}
+    )
+    with pytest.raises(PartlyApplied):
+        move.migrate()
+    claims = decode(move.source.offsets(journal_group("g"))[HERE].metadata)
+    assert claims is not None
+    assert claims[0].state is ClaimState.RETURNED
 
 
 def test_a_group_that_has_handed_over_to_another_group_is_not_moved(move):

@@ -19,7 +19,7 @@ from migrate_groups.cli.verbose import shown_logs
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import private, request_log, second_client
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.log import list_offsets
+from migrate_groups.kafka.list_offsets import list_offsets
 from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.model.partitions import TopicPartition
 
@@ -62,7 +62,7 @@ def manager(monkeypatch):
     monkeypatch.setattr(KafkaConnectionManager, "send", lambda *_: sent)
     monkeypatch.setattr(private, "time", SimpleNamespace(monotonic=lambda: 100.0))
     monkeypatch.setattr(request_log, "time", SimpleNamespace(monotonic=lambda: 100.25))
-    return object.__new__(private._Manager), sent
+    return object.__new__(private._LoggingManager), sent
 
 
 def test_a_request_is_logged_when_it_is_answered(manager, capsys):

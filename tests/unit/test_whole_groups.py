@@ -17,6 +17,7 @@ from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.cli import CliHere
 from tests.support.documents import parsed
@@ -155,7 +156,7 @@ def test_a_commit_that_waits_for_a_replica_is_handed_over(cli):
     cli.commit(billing=30)
     cli(*MOVE)
     assert cli.there("billing") == 25
-    assert [each.group for each in cli.source.list_groups()] == ["billing"]
+    assert [each.group for each in cli.source.list_groups()] == ["billing", journal_group("billing")]
 
 
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):

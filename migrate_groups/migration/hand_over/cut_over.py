@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
+from migrate_groups.errors import GroupNotFound, InvalidInput, MigrateGroupsError, PendingCommits, Refused, raise_first
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
 from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.make_plan import refuse_forbidden
+from migrate_groups.migration.reading.requests import describe_groups
+from migrate_groups.migration.reading.stop_checkpoint import (
+    by_number,
+    partitions_of_offsets_topic,
+    take_stop_checkpoints,
+)
+from migrate_groups.migration.reading.survey import EarlyGroups, partitions_of, read_early_groups
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
+from migrate_groups.model.groups import GroupWithOffsets
+from migrate_groups.model.offsets_topic import StopCheckpoint
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import recreated_topics, topic_ids
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.plan import Plan
@@ -34,7 +45,8 @@ class CutOver:
     """Waits until the source group has stopped (`wait_for_stop`), then makes the final plan (`read`). Reads only.
 
     shown: the plan that the user agreed to. wait: seconds until giving up. keep_baseline: called with the source
-    group's snapshot rows each time that its committed offsets are read during the wait.
+    group's snapshot rows each time that its committed offsets are read during the wait. get_ready: called while the
+    committed offsets settle, to make the clients ready for the write.
     """
 
     def __init__(
@@ -46,16 +58,22 @@ class CutOver:
         wait: float,
         events: Events,
         keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None,
+        get_ready: Callable[[], object] = lambda: None,
     ) -> None:
         self._clusters, self._shown, self._clock = clusters, shown, clock
         self._reader = clusters.source
-        self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
+        self._wait, self._events, self._keep_baseline, self._make_ready = wait, events, keep_baseline, get_ready
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.on_removed == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         self._deadline = clock.monotonic() + wait
         self._commits_pend = False
         self._ran_until: datetime | None = None
+        # Read while the committed offsets settle, and only to send later requests together: no decision rests on them.
+        self._settled: Mapping[TopicPartition, int] = {}
+        self._targets: Mapping[str, Collection[TopicPartition] | None] = {}
+        self._offsets_topic: Sequence[TopicPartition] = ()
+        self._checkpoints: list[StopCheckpoint] = []
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
 
@@ -63,6 +81,21 @@ class CutOver:
     def ran_until(self) -> datetime | None:
         """The last reading in which the source group still ran; None if it did not run during the wait."""
         return self._ran_until
+
+    @property
+    def checkpoints(self) -> list[StopCheckpoint]:
+        """The stop checkpoint of each cluster, from which `audit` later reads. Empty if one can't be read."""
+        return self._checkpoints
+
+    def take_checkpoints(self) -> None:
+        """Read the stop checkpoints, unless `read` reads them together with the source group.
+
+        If the log end offsets can't be read, tell the user. Called after the barrier: before it, a commit that waits
+        for a replica is beyond the log end offset.
+        """
+        if not self._offsets_topic:
+            readers = [self._reader, *([self._clusters.target] if self._clusters.elsewhere else [])]
+            self._checkpoints = take_stop_checkpoints(readers, self._clock, self._events)
 
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
@@ -85,7 +118,9 @@ class CutOver:
         """
         shown = self._shown
         with self._gone_is_restorable():
-            reading = self._read()
+            reading, targets = (
+                self._reader.at_once(self._read, self._read_targets) if self._targets else (self._read(), None)
+            )
         if reading is None:
             self._ran_until = self._clock.now()
             return None
@@ -98,7 +133,7 @@ class CutOver:
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        planned = self._planned(partial(plan_hand_over, self._clusters, known, reading, wanted, shown.planned))
+        planned = self._planned(partial(plan_hand_over, self._clusters, known, reading, wanted, shown.planned, targets))
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
         return replace(shown, knowledge=known, reading=reading, wanted=wanted, planned=planned)
@@ -134,19 +169,63 @@ class CutOver:
         try:
             reading = read_group(
                 *(self._reader, self._source, self._clock),
-                # To save time: an end read before the stop is used again if the committed offset does not exceed it.
-                ends=self._shown.reading.ends,
+                # To save time: an end read before is used again if the committed offset does not exceed it.
+                ends=self._settled or self._shown.reading.ends,
                 may_be_gone=self._may_be_gone,
                 topics=self._topics,
+                at_once=self._settled.keys(),
+                describe=self._describe if self._offsets_topic else None,
             )
         except PendingCommits:
             self._commits_pend = True
             if has_time:
                 return None
             raise
+        # The log end offsets were read before the cluster id, in the same round.
+        self._checkpoints = [
+            replace(each, cluster_id=reading.cluster_id) if self._offsets_topic else each for each in self._checkpoints
+        ]
         group = reading.observed.description
         # Without time left, the check of the plan names the members.
         return None if has_time and group.exists and running(group, self._shown.moved) else reading
+
+    def _describe(self) -> GroupWithOffsets:
+        """Return the source group with its offsets, which are read after the stop checkpoint."""
+        partitions = self._offsets_topic
+        ends, found = self._reader.describe_after_ends(partitions, self._source)
+        self._checkpoints = [
+            StopCheckpoint(
+                cluster_id=self._shown.reading.cluster_id, taken_at=self._clock.now(), ends=by_number(partitions, ends)
+            )
+        ]
+        return raise_first({self._source: found})[self._source]
+
+    def _read_targets(self) -> EarlyGroups:
+        return read_early_groups(self._reader, self._targets)
+
+    def _get_ready(self, looks: Mapping[str, ObservedGroup]) -> None:
+        """Do what later saves time, while the committed offsets settle: connect, and read what hardly changes."""
+        reader, shown = self._reader, self._shown
+        self._settled, self._targets, self._offsets_topic = {}, {}, ()
+        if self._clusters.elsewhere:
+            return
+        topics: dict[str, set[str]] = defaultdict(set)
+        for change in shown.plan.changes:
+            topics[change.group].add(change.topic)
+        with suppress(MigrateGroupsError):
+            found, ranges, offsets_topic, _ = reader.at_once(
+                lambda: describe_groups(reader, topics),
+                lambda: reader.log_ranges(looks[self._source].committed),
+                lambda: partitions_of_offsets_topic(reader),
+                self._make_ready,
+            )
+            self._offsets_topic = offsets_topic if ranges else ()
+            self._settled = {partition: bounds.end for partition, bounds in ranges.items()}
+            # Of a group that does not exist, all offsets: if there is one, it has come into being meanwhile.
+            self._targets = {
+                group: partitions_of(shown.reading.observed.topics, topics[group]) if each.exists else None
+                for group, each in found.items()
+            }
 
     @property
     def _topics(self) -> TopicsToRead:
@@ -160,6 +239,7 @@ class CutOver:
             may_be_gone=self._may_be_gone,
             progress=self._look_on,
             said=self._events.said,
+            get_ready=self._get_ready,
         )
         prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._shown.moved or ()))
 

@@ -27,15 +27,16 @@ from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.journal import claim_started, locked
+from migrate_groups.migration.journal import Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
-from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
+from migrate_groups.model.offsets_topic import journal_group
+from migrate_groups.planning.change import by_group
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
@@ -106,16 +107,15 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
-    readers = [clusters.source, clusters.target] if clusters.elsewhere else [clusters.source]
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _shown(clusters, wanted, file, clock, events)
         if shown is None:
             claim_started(writer, file, clock.now())
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(writer, shown.journal, file))
+        journal = until_written.enter_context(locked(at_source, shown.journal, file))
         run.keep_baseline(shown.reading.rows())
-        stop = _planned_stop(shown, wanted)
+        stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
         events.stop_agreed(stop)
@@ -130,6 +130,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             wait=wanted.wait,
             events=events,
             keep_baseline=run.keep_baseline,
+            get_ready=lambda: _make_ready(clients, shown, journal),
         )
         final = None
         while final is None:
@@ -141,15 +142,16 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
                     after_barrier(writer, shown.barrier, events) as passed,
                 ):
-                    # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
-                    checkpoints = take_stop_checkpoints(readers, clock, events)
+                    steps.take_checkpoints()
                     final = steps.read()
                     if final is None:
                         continue
                     final = final.judged_by((*passed_at_source, *passed, *journal.checks))
                     refuse_other_run(file, final.plan)
                     resumed = shown.receipt.hand_over_to_resume
-                    run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
+                    run.keep_stop_checkpoints(
+                        steps.checkpoints, final.plan, resumed=resumed.content if resumed else None
+                    )
                     execution = write_plan(clients, final.plan, file, clock, events, journal)
                 execution = _with_stop(execution, steps, resumed)
                 file.record(execution)
@@ -163,6 +165,17 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             if held is not None:
                 execution = watch_after_hold(writer, held, execution, file, clock, events)
         return replace(result_of(execution, file), delivered_again=repeated)
+
+
+def _make_ready(clients: Clients, shown: Prepared, journal: Journal) -> None:
+    """Make the clients ready for the write of a plan: connect to the coordinators of all groups that it commits for."""
+    targets = {
+        group: [each.topic_partition for each in changes] for group, changes in by_group(shown.plan.changes).items()
+    }
+    others = [*(shown.barrier.probes.groups if shown.barrier.probes else ()), *map(journal_group, journal.facts.groups)]
+    if shown.plan.options.second_client != "none":
+        clients.second.make_ready(targets)
+    clients.writer.make_ready({**dict.fromkeys(others, ()), **targets})
 
 
 @contextmanager
@@ -237,7 +250,7 @@ def _shown(
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
-    events.stop_planned(_planned_stop(prepared, wanted))
+    events.stop_planned(_planned_stop(prepared, wanted, clusters))
     return prepared
 
 
@@ -246,7 +259,7 @@ def _lacks_offsets(plan: Plan) -> bool:
     return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
-def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
+def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters) -> PlannedStop:
     observed, plan = prepared.reading.observed, prepared.plan
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
@@ -257,6 +270,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         settle=plan.options.settle,
         wait=wanted.wait,
         resumed=prepared.receipt.hand_over_to_resume is not None,
+        round_trip=max(clusters.source.round_trip(), clusters.target.round_trip()),
     )
 
 

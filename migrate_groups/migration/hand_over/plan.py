@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
-from migrate_groups.migration.reading.survey import survey
+from migrate_groups.migration.reading.survey import EarlyGroups, survey
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.facts import HandOverFacts
@@ -15,7 +15,12 @@ from migrate_groups.planning.checks.rule import Scope
 
 
 def plan_hand_over(
-    clusters: Clusters, known: Knowledge, reading: Reading, wanted: Sequence[Change], earlier: Planned | None = None
+    clusters: Clusters,
+    known: Knowledge,
+    reading: Reading,
+    wanted: Sequence[Change],
+    earlier: Planned | None = None,
+    targets: EarlyGroups | None = None,
 ) -> Planned:
     """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
 
@@ -23,6 +28,7 @@ def plan_hand_over(
     - wanted: the partitions and offsets to hand over.
     - earlier: a plan from before the source group stopped, whose permissions, topic names and offsets retention are
       used again on one cluster.
+    - targets: the target groups on one cluster, if they were just read.
 
     Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
@@ -30,7 +36,7 @@ def plan_hand_over(
         from migrate_groups.migration.hand_over.two_clusters import plan_move
 
         return plan_move(clusters.target, clusters.mirror, known, reading, wanted, is_stopped=earlier is not None)
-    now = survey(clusters.target, wanted, earlier.facts if earlier else None, reading)
+    now = survey(clusters.target, wanted, earlier.facts if earlier else None, reading, early=targets)
     facts = HandOverFacts(survey=now, options=known.options, receipt=known.receipt, decided=wanted)
     plan = planned(Scope.HAND_OVER, facts.decided_by(now))
     return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=now.cluster_facts)

@@ -5,17 +5,18 @@ Committed offsets, group descriptions and log end offsets are never remembered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.apis import Offers
+from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
-    Offers,
     OffsetLimits,
     Timestamps,
     TopicPartition,
@@ -83,15 +84,41 @@ class PhaseReader:
         """Request each time."""
         return self._reader.describe_groups(groups)
 
+    def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
+        """Request each time."""
+        return self._reader.describe_with_offsets(wanted)
+
+    def describe_after_ends(
+        self, partitions: Collection[TopicPartition], group: str
+    ) -> tuple[Mapping[TopicPartition, int], GroupWithOffsets | MigrateGroupsError]:
+        """Request each time."""
+        return self._reader.describe_after_ends(partitions, group)
+
+    def round_trip(self) -> float:
+        """Ask the connection each time."""
+        return self._reader.round_trip()
+
+    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
+        """Call them with the reader that requests."""
+        return self._reader.at_once(*calls)
+
     def committed(
         self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Request each time."""
         return self._reader.committed(wanted, wait=wait)
 
+    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
+        """Connect each time."""
+        self._reader.make_ready(wanted)
+
     def offers(self) -> Offers:
         """Ask the connection each time."""
         return self._reader.offers()
+
+    def brokers(self) -> Sequence[int]:
+        """Request each time."""
+        return self._reader.brokers()
 
     def offset_limits(self) -> OffsetLimits:
         """Request each time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import NotAuthorized
@@ -18,16 +18,31 @@ def take_stop_checkpoint(reader: GroupReader, clock: Clock) -> StopCheckpoint | 
     The offset of a partition without a leader is None. The result is None if the client's principal may not describe
     the topic, or if the topic does not exist.
     """
+    partitions = partitions_of_offsets_topic(reader)
+    if not partitions:
+        return None
     try:
-        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-        if described is None:
-            return None
-        partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in described.partitions]
-        bounds = reader.log_ranges(partitions)
+        ends = {each: log.end for each, log in reader.log_ranges(partitions).items()}
     except NotAuthorized:
         return None
-    ends = {each.partition: bounds[each].end if each in bounds else None for each in partitions}
-    return StopCheckpoint(cluster_id=reader.cluster_id(), taken_at=clock.now(), ends=ends)
+    return StopCheckpoint(cluster_id=reader.cluster_id(), taken_at=clock.now(), ends=by_number(partitions, ends))
+
+
+def partitions_of_offsets_topic(reader: GroupReader) -> list[TopicPartition]:
+    """Return the partitions of ``__consumer_offsets``.
+
+    The list is empty if the client's principal may not describe the topic, or if the topic does not exist.
+    """
+    try:
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+    except NotAuthorized:
+        return []
+    return [TopicPartition(OFFSETS_TOPIC, number) for number in described.partitions] if described else []
+
+
+def by_number(partitions: Sequence[TopicPartition], ends: Mapping[TopicPartition, int]) -> dict[int, int | None]:
+    """Return the log end offset of each of these partitions by its number; None if it is not in ``ends``."""
+    return {each.partition: ends.get(each) for each in partitions}
 
 
 def take_stop_checkpoints(readers: Sequence[GroupReader], clock: Clock, events: Events) -> list[StopCheckpoint]:

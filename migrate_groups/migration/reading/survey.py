@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from migrate_groups.errors import NotAuthorized
+from migrate_groups.errors import NotAuthorized, raise_first
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.migration.reading.take import Reading
+from migrate_groups.model.groups import GroupWithOffsets
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -90,12 +92,14 @@ def survey(
     reading: Reading | None = None,
     *,
     has_targets: bool = True,
+    early: EarlyGroups | None = None,
 ) -> Survey:
     """Return the groups in ``wanted`` with their committed offsets, topics and log ranges.
 
     - cluster_facts: permissions, topic names and limits, if they were just read.
     - reading: the source group, if it was just read.
     - has_targets: whether the target groups are on this cluster; otherwise only the source groups are.
+    - early: target groups, if they were just read.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
@@ -108,13 +112,14 @@ def survey(
     involved = {each.group for each in wanted} if has_targets else set()
     involved |= {each.source_group for each in wanted if each.source_group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
+    groups |= {group: each.description for group, each in (early.found if early else {}).items() if group in involved}
     groups |= describe_groups(reader, sorted(involved - groups.keys()))
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),
         # Every partition is requested by name, so that brokers return an error for a topic without Describe, and do not
         # leave it out.
-        **read_committed(reader, _involved_partitions(to_read, wanted, topics)),
+        **_committed(reader, _involved_partitions(to_read, wanted, topics), early),
         **{group: looks[group].committed for group in groups if group in looks},
     }
     return Survey(
@@ -122,10 +127,46 @@ def survey(
         groups=groups,
         committed=committed,
         topics=topics,
-        bounds=reading.bounds if reading else reader.log_ranges(_partitions(topics)),
+        bounds=reading.bounds if reading else reader.log_ranges(partitions_of(topics, topics)),
         cut=_cut(reader, wanted),
         cluster_facts=cluster_facts,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyGroups:
+    """Groups with their committed offsets for these partitions. wanted: by group; None: for all that have one."""
+
+    wanted: Mapping[str, Collection[TopicPartition] | None]
+    found: Mapping[str, GroupWithOffsets]
+
+    def offsets(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets | None:
+        """Return a group's committed offsets for these partitions; None if they must be read again.
+
+        They must if a partition was not asked for by name, or if a transactional commit is pending for it.
+        """
+        asked, found = self.wanted.get(group), self.found.get(group)
+        if asked is None or found is None or not set(partitions) <= set(asked):
+            return None
+        if any(each in found.offsets and found.offsets[each] is None for each in partitions):
+            return None
+        return {each: found.offsets.get(each) for each in partitions}
+
+
+def read_early_groups(reader: GroupReader, wanted: Mapping[str, Collection[TopicPartition] | None]) -> EarlyGroups:
+    """Return groups with their committed offsets. Raises the first error of `GroupReader.describe_with_offsets`."""
+    return EarlyGroups(wanted, raise_first(reader.describe_with_offsets(wanted)))
+
+
+def _committed(
+    reader: GroupReader, wanted: Mapping[str, Collection[TopicPartition]], early: EarlyGroups | None
+) -> dict[str, CommittedOffsets]:
+    known: dict[str, CommittedOffsets] = {}
+    for group, partitions in wanted.items():
+        if early and (offsets := early.offsets(group, partitions)) is not None:
+            known[group] = offsets
+    left = {group: partitions for group, partitions in wanted.items() if group not in known}
+    return known | dict(read_committed(reader, left))
 
 
 def _cut(reader: GroupReader, wanted: Sequence[Change]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
@@ -167,8 +208,11 @@ def _with_epochs(wanted: Sequence[Change]) -> Iterator[tuple[TopicPartition, Com
             yield partition, committed, LeaderEpoch(partition=partition, epoch=committed.leader_epoch)
 
 
-def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
-    return [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+def partitions_of(topics: Mapping[str, TopicDescription], names: Collection[str]) -> list[TopicPartition]:
+    """Return all partitions of those topics that have one of these names."""
+    return [
+        TopicPartition(each, number) for each, topic in topics.items() if each in names for number in topic.partitions
+    ]
 
 
 def _involved_partitions(
@@ -182,7 +226,4 @@ def _involved_partitions(
             if group is not None and group in groups:
                 own[group][each.topic_partition] = None
                 names[group].add(each.topic)
-    return {
-        group: dict.fromkeys([*_partitions({name: topics[name] for name in names[group] & topics.keys()}), *of_group])
-        for group, of_group in own.items()
-    }
+    return {group: dict.fromkeys([*partitions_of(topics, names[group]), *of_group]) for group, of_group in own.items()}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import Refused
+from migrate_groups.errors import Refused, raise_first
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.progress_callbacks import Working, in_silence
 from migrate_groups.migration.reading.requests import (
@@ -22,7 +22,7 @@ from migrate_groups.migration.reading.requests import (
     read_all_committed,
     read_committed,
 )
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.row import Row
@@ -148,17 +148,33 @@ def read_group(
     topics: TopicsToRead = OWN_TOPICS,
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
+    at_once: Collection[TopicPartition] = (),
+    describe: Describe | None = None,
 ) -> Reading:
     """Return a group's committed offsets, with log start and log end offsets.
 
-    ends: log end offsets that were read before, and are used again where possible. may_be_gone: if the group does not
-    exist, raise no error, and return no committed offset.
+    - ends: log end offsets that were read before, and are used again where possible.
+    - may_be_gone: if the group does not exist, raise no error, and return no committed offset.
+    - at_once: partitions of the group, as far as they are known. Their topics and log ranges are read at the same time
+      as the group, to save time.
+    - describe: reads the group then; None: `GroupReader.describe_with_offsets` does.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
     """
-    description = describe_group(reader, group) if may_be_gone else _committing(existing_group(reader, group))
-    look = observe(reader, description, topics.also.union, topics.stay)
+    bounds: Mapping[TopicPartition, LogRange] = {}
+    if at_once:
+        early, cluster_id, bounds = reader.at_once(
+            lambda: read_early(reader, group, topics.also.union(each.topic for each in at_once), describe),
+            reader.cluster_id,
+            lambda: reader.log_ranges(at_once, ends),
+        )
+        description = early.group.description
+    else:
+        early, description = None, describe_group(reader, group) if may_be_gone else existing_group(reader, group)
+    if not may_be_gone:
+        _committing(description)
+    look = observe(reader, description, topics.also.union, topics.stay, early)
     taken_at = clock.now()
     # Under one leader a log end only moves forward. `log_ranges` reads it again if the leader has changed.
     within = {
@@ -166,12 +182,62 @@ def read_group(
         for partition, committed in look.committed.items()
         if ends and partition in ends and committed is not None and committed.offset <= ends[partition]
     }
+    known = {
+        partition: bounds[partition]
+        for partition, committed in look.committed.items()
+        if partition in bounds and (committed is None or committed.offset <= bounds[partition].end)
+    }
+    left = [partition for partition in look.committed if partition not in known]
     return Reading(
-        cluster_id=reader.cluster_id(),
+        cluster_id=cluster_id if early else reader.cluster_id(),
         taken_at=taken_at,
         observed=look,
-        bounds=reader.log_ranges(look.committed, within),
+        bounds={**known, **reader.log_ranges(left, within)} if left or not early else known,
     )
+
+
+# Returns a group's description, and all its committed offsets as they were after it was described.
+Describe = Callable[[], GroupWithOffsets]
+
+
+class Early(NamedTuple):
+    """A group with all its committed offsets, and topics that were described at the same time.
+
+    names: the topics that were asked for. topics: those that exist.
+    """
+
+    group: GroupWithOffsets
+    names: frozenset[str]
+    topics: Mapping[str, TopicDescription]
+
+    def described(self, reader: GroupReader, names: frozenset[str]) -> Mapping[str, TopicDescription]:
+        """Return the descriptions of topics. Reads those that were not asked for, or have changed.
+
+        A topic has changed if the group has a committed offset for a partition that was not there.
+        """
+        changed = {
+            partition.topic
+            for partition in self.group.offsets
+            if partition.topic not in self.topics or partition.partition not in self.topics[partition.topic].partitions
+        }
+        left = {name for name in names if name in changed or name not in self.names}
+        kept = {name: topic for name, topic in self.topics.items() if name in names and name not in changed}
+        return {**kept, **(reader.describe_topics(left) if left else {})}
+
+
+def read_early(reader: GroupReader, group: str, topics: Collection[str], describe: Describe | None = None) -> Early:
+    """Return a group with all its committed offsets, and describe topics at the same time.
+
+    describe: reads the group; None: `GroupReader.describe_with_offsets` does.
+    Raises the errors of `GroupReader.describe_with_offsets` and of `GroupReader.describe_topics`.
+    """
+    found: GroupWithOffsets
+    described: Mapping[str, TopicDescription]
+    found, described = reader.at_once(
+        describe or (lambda: raise_first(reader.describe_with_offsets({group: None}))[group]),
+        lambda: reader.describe_topics(topics),
+    )
+    return Early(found, frozenset(topics), described)
 
 
 def observe(
@@ -179,19 +245,20 @@ def observe(
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
     stay: Sequence[TopicPattern] = (),
+    early: Early | None = None,
 ) -> ObservedGroup:
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     choice: called with the topics for which the group has a commit, an assignment or a subscription. stay: patterns of
-    topics on which pending transactional commits are ignored.
+    topics on which pending transactional commits are ignored. early: the group and topics, if they were just read.
 
     Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out;
     `NotAuthorized`; `ClusterUnavailable`.
     """
     group = description.group
-    everywhere = read_all_committed(reader, [group])[group]
+    everywhere = early.group.offsets if early else read_all_committed(reader, [group])[group]
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
-    topics = reader.describe_topics(chosen)
+    topics = early.described(reader, chosen) if early else reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).

@@ -16,7 +16,8 @@ from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.checks.source import running
 from migrate_groups.text import named, some
 
-_NOT_OFFERED = "the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)"
+NOT_OFFERED = "the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)"
+"""Why a rollback of a new group and delete-offsets are not possible."""
 
 
 def taken_over(facts: RunDeletionFacts) -> Judgement:
@@ -129,7 +130,7 @@ def undo(facts: HandOverFacts) -> Judgement | None:
     if facts.survey.cluster_facts.offers.deletes_offsets or not created:
         return None
     return Verdict.WARN, (
-        f"{_NOT_OFFERED}, so rollback and delete-offsets will be refused: before the new groups commit, delete-group "
+        f"{NOT_OFFERED}, so rollback and delete-offsets will be refused: before the new groups commit, delete-group "
         f"{some(created)} undoes the hand-over; later, hand-back does"
     )
 
@@ -140,7 +141,7 @@ def offered(facts: WayBackFacts) -> Judgement | None:
     if facts.survey.cluster_facts.offers.deletes_offsets or not emptied:
         return None
     return Verdict.REFUSE, (
-        f"{_NOT_OFFERED}: delete-group deletes a whole group that nothing uses, such as {some(emptied)} after a "
+        f"{NOT_OFFERED}: delete-group deletes a whole group that nothing uses, such as {some(emptied)} after a "
         "hand-over that nobody started; other offsets expire"
     )
 

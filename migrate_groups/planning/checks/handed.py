@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from migrate_groups.planning.change import Action, Change, Order, Origin
 from migrate_groups.planning.checks.journal import JournalFacts
@@ -15,56 +14,57 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Step, Verb
 
 
-class Handed(NamedTuple):
-    """The facts, and the changes of the hand-over, by partition of a source group."""
-
-    facts: JournalFacts
-    changes: Mapping[Order, Sequence[Change]]
-
-
-def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> Handed:
+def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts:
     """Return the facts with what this plan hands over, or which hand-over it undoes."""
-    facts = replace(facts, is_copy=plan.options.copy, handed={})
-    if (there := plan.translation) is not None:
-        targets = tuple(sorted({change.group for change in plan.changes}))
-        moved = {(there.group, *each.source): targets for each in there.partitions}
-        return Handed(replace(facts, is_move=True, handed=moved), {})
+    facts = replace(facts, is_copy=plan.options.copy, handed={}, stopped_at={})
     # Without changes, nothing was read either, for instance because the cluster is another one.
-    if not plan.changes or receipt.elsewhere is not None:
-        return Handed(facts, {})
+    if not plan.changes:
+        return facts
     if facts.verb is not Verb.HAND_OVER:
-        return undone_by(facts, receipt)
+        return facts if receipt.elsewhere is not None else undone_by(facts, receipt)
     handed: dict[Order, list[Change]] = defaultdict(list)
+    stopped_at: dict[Order, int | None] = {}
+    copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
     for change in plan.changes:
-        if change.source_group not in (None, change.group):
-            handed[change.source_group or "", change.topic, change.partition].append(change)
+        if plan.translation is not None and (of := copies.get(change.topic_partition)) is not None:
+            order = (plan.translation.group, *of.source)
+            stopped_at[order] = of.stopped_at
+        elif change.source_group not in (None, change.group):
+            order = (change.source_group or "", change.topic, change.partition)
+            stopped_at[order] = change.handed_over_at
+        else:
+            continue
+        handed[order].append(change)
     in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
     restored = {order for order, changes in handed.items() if any(each.origin is Origin.RESTORED for each in changes)}
-    resumed = {**_handed_before(receipt, Verb.HAND_OVER, Step.RESUME), **_by_source(receipt.refused.values())}
-    facts = replace(
+    # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
+    again = (Step.RESUME, Step.START) if plan.translation else (Step.RESUME,)
+    resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
+    return replace(
         facts,
         handed=_targets(handed),
+        stopped_at=_known(stopped_at),
+        elsewhere=plan.cluster_id if plan.translation else "",
         resumed=frozenset(resumed),
         restored=frozenset(restored),
         in_place=frozenset(in_place),
     )
-    return Handed(facts, handed)
 
 
-def undone_by(facts: JournalFacts, receipt: Receipt) -> Handed:
+def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     """Return the facts of a way back with the hand-over of a receipt, and with what is left to undo of it."""
     verb = facts.verb
     # After a rollback or hand-back, the source group is started with the partitions that brokers refused too.
     over = (Step.NO_OP, Step.SKIP) if verb is not Verb.DELETE_OFFSETS else (Step.NO_OP,)
     handed = _handed_before(receipt, verb, *WORKS, *over)
     left = _handed_before(receipt, verb, *WORKS)
-    facts = replace(
+    return replace(
         facts,
         handed=_targets(handed),
+        stopped_at=_known({order: changes[0].handed_over_at for order, changes in handed.items()}),
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
         done=frozenset(handed.keys() - left.keys()) if verb is not Verb.DELETE_OFFSETS else frozenset(),
     )
-    return Handed(facts, handed)
 
 
 def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
@@ -88,3 +88,7 @@ def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]
 def _targets(handed: Mapping[Order, Sequence[Change]]) -> dict[Order, tuple[str, ...]]:
     """Return the target groups of each partition of a source group, sorted."""
     return {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()}
+
+
+def _known(offsets: Mapping[Order, int | None]) -> dict[Order, int]:
+    return {order: offset for order, offset in offsets.items() if offset is not None}

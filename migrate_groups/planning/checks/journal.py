@@ -28,7 +28,8 @@ class JournalFacts:
     - run: the id of the run that writes.
     - verb: the kind of the write.
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
-    - is_move: whether the target groups are on another cluster. Then nothing is claimed.
+    - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
+    - elsewhere: the id of the target groups' cluster, if it is another one than the source groups'; otherwise empty.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
     - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
       hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
@@ -44,7 +45,8 @@ class JournalFacts:
     run: str
     verb: Verb
     handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
-    is_move: bool = False
+    stopped_at: Mapping[Order, int] = field(default_factory=dict)
+    elsewhere: str = ""
     begun: frozenset[Order] = frozenset()
     done: frozenset[Order] = frozenset()
     resumed: frozenset[Order] = frozenset()
@@ -58,7 +60,7 @@ class JournalFacts:
     @property
     def groups(self) -> list[str]:
         """The source and target groups on the source groups' cluster, sorted."""
-        targets = () if self.is_move else self.handed.values()
+        targets = () if self.elsewhere else self.handed.values()
         return sorted({group for group, _, _ in self.handed}.union(*targets))
 
     def of(self, group: str, partition: TopicPartition) -> Claims:
@@ -97,8 +99,6 @@ def journal(facts: JournalFacts) -> Judgement | None:
         )
     sources = some({group for group, _, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
-    if facts.is_move:
-        return Verdict.PASS, f"no run has handed over {partitions}; a move to another cluster is not claimed itself"
     if not has_claims:
         return Verdict.PASS, f"no run has claimed {partitions}"
     claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
@@ -134,10 +134,12 @@ def _complaints(
     if claims and claims[0].state is ClaimState.ARRIVED and order in facts.restored:
         yield _found(facts, group, claims[0]), _GONE_SINCE
         return
-    is_own = gives(claims, targets) and not facts.is_move and not _is_repeated(facts, order, claims[0])
+    is_own = gives(claims, targets, facts.elsewhere) and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
+    elif facts.elsewhere:
+        return  # the journals of the target groups are there
     elif is_own or facts.verb is not Verb.HAND_OVER:
         yield from _handed_on(facts, group, partition, targets)
     else:
@@ -160,14 +162,17 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
     if newest.state is ClaimState.ARRIVING:
         return _found(facts, order[0], newest), _not_known(order[0])
     names = some([*map(repr, newest.groups)])
-    if {*newest.groups} == {*facts.handed[order]}:
+    both = "pass --copy if both groups are to process the same records"
+    if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.handed[order]}:
         return _found(facts, order[0], newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
-            f"{_forget(order[0], *newest.groups)}"
+            f"{_forget(order[0], *(() if newest.cluster else newest.groups))}"
         )
-    return _found(facts, order[0], newest), (
-        f"go on from {names}, undo that run first, or pass --copy if both groups are to process the same records"
-    )
+    if newest.cluster:  # a rollback there does not reach this cluster
+        return _found(facts, order[0], newest), (
+            f"go on from {names} there; or, if the topics are back here since, {_forget(order[0])}; or {both}"
+        )
+    return _found(facts, order[0], newest), f"go on from {names}, undo that run first, or {both}"
 
 
 def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:

@@ -20,6 +20,9 @@ NO_SOURCE_GROUP = "no source group to compare with"
 LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 """What users must know about members, because until the session timeout no request distinguishes a member that was
 killed from one that runs (docs/kafka-behaviour.md#members-and-states)."""
+PENDING_NOT_TOLD = (
+    "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447)"
+)
 
 
 def stopped(facts: HandOverFacts) -> Judgement:
@@ -226,8 +229,8 @@ def pending_commits(facts: HandOverFacts) -> Judgement | None:
     if facts.survey.cluster_facts.offers.tells_pending:
         return None
     return Verdict.WARN, (
-        "the brokers do not say whether a transactional commit is pending (OffsetFetch below version 7, KIP-447): if "
-        "an application commits in transactions, let them end before the stop, and keep settle at 10 s or more"
+        f"{PENDING_NOT_TOLD}: if an application commits in transactions, let them end before the stop, and keep settle "
+        "at 10 s or more"
     )
 
 

@@ -208,6 +208,18 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="one", starts=True),
         ],
     ),
+    # The lock is lost right before the claims, and old has its offset for u already.
+    "a run does not hand over what it could not claim, although the offset is in place": (
+        Setting(
+            runs={"one": Run(verb="apply"), "two": Run(source="a", to={"t": "b", "u": "old"})},
+            on_existing="forward",
+        ),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two", events=(At("before alter_offsets", 3, Evict("old")),)),
+            Command("delete-offsets", of="one"),
+        ],
+    ),
     "a run that has lost its run directory does not hand over again to a group that has run": (
         Setting(on_existing="overwrite"),
         [

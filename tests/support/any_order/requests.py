@@ -8,6 +8,7 @@ from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import with_offsets
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.any_order.acting import GROUPS, Killed, Offsets, Verb
 
@@ -66,6 +67,22 @@ class Requests:
             return self._world.client.describe_groups([group])[group]
 
         return {group: self._request("describe_groups", lambda group=group: ask(group)) for group in groups}
+
+    def describe_with_offsets(self, wanted):
+        return with_offsets(wanted, self.describe_groups(wanted), lambda left: self.committed(left, wait=False))
+
+    def make_ready(self, wanted):
+        pass
+
+    def describe_after_ends(self, partitions, group: str):
+        ends = {partition: log.end for partition, log in self.log_ranges(partitions).items()}
+        return ends, self.describe_with_offsets({group: None})[group]
+
+    def round_trip(self):
+        return 0.0
+
+    def at_once(self, *calls):
+        return [call() for call in calls]
 
     @contextmanager
     def held(self, group: str, partitions, assignor: str = "", holder: str = ""):

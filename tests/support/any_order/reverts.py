@@ -36,7 +36,7 @@ def reverted(fix: int) -> Iterator[None]:
     """Undo a fix for the length of a ``with`` block. fix: a key of `FIXES`."""
     with ExitStack() as patched:
         # Otherwise the claims of the runs would refuse the command, and their requests would delay a write.
-        patched.enter_context(mock.patch.object(journal, "_with_handed", lambda known, plan, receipt: known))
+        patched.enter_context(mock.patch.object(journal, "handed_by", lambda known, plan, receipt: known))
         if fix == 1:
             patched.enter_context(mock.patch.object(rollback, "_stopped", return_value={}))
             # Otherwise the rollback would set back what it has deleted.

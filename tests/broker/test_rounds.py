@@ -1,0 +1,153 @@
+"""How often a hand-over waits for a response between the end of settle and the moment when the new groups may start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.api.clients import open_reader, open_writer
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
+from migrate_groups.model.groups import GroupWithOffsets
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.planned_stop import PlannedStop
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.broker_world import BrokerWorld, broker_world, until, wait_for_coordinators
+from tests.support.proxy import LISTENER, put_before
+from tests.support.rounds import Rounds
+
+SETTLE = 2.0
+HELD = 0.4  # longer than the pause between two requests of which neither waits for the other
+TOPICS = 12
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def cluster(request, kafka_jars, java) -> Iterator[tuple[Rounds, str]]:
+    """Proxies before one broker or three, and the brokers' own addresses."""
+    with start_sandbox(
+        kafka_jars, java=java, brokers=request.param, timeout=120, listeners={LISTENER: "PLAINTEXT"}
+    ) as sandbox:
+        proxies = put_before(sandbox, Rounds)
+        for node in sandbox.nodes:
+            node.await_answer()
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        yield proxies, sandbox.bootstrap_servers
+
+
+def test_offsets_are_read_after_the_description(cluster):
+    """A group is described, and its offsets are read, in one round and on one connection, in this order.
+
+    Log end offsets of ``__consumer_offsets`` that are read before come first on this connection.
+    """
+    proxies, servers = cluster
+    with broker_world(servers) as world:
+        place, group = TopicPartition(world.create_topic(), 0), world.name("group")
+        world.commit(group, place, 3)
+    with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30))) as reader:
+        partitions = partitions_of_offsets_topic(reader)
+        # Finds the coordinator and the leaders, and connects to them.
+        first = reader.describe_after_ends(partitions, group)
+        proxies.begin(HELD)
+        again = reader.describe_after_ends(partitions, group)
+        (names,) = proxies.end()
+        (at_coordinator,) = (each for each in proxies.sent() if "DescribeGroups" in each)
+    assert again == first
+    assert isinstance(again[1], GroupWithOffsets)
+    assert again[1].offsets[place] == CommittedOffset(offset=3, leader_epoch=0)
+    assert at_coordinator == ["ListOffsets", "DescribeGroups", "OffsetFetch"]
+    assert {*names} == {*at_coordinator}
+
+
+def request_of(world: BrokerWorld, run: Path, targets: int) -> MigrateRequest:
+    """Return the request to hand a stopped group with twelve topics over to ``targets`` groups."""
+    topics = [world.create_topic(partitions=2) for _ in range(TOPICS)]
+    old, new = world.name("old"), world.name("new")
+    offsets = {TopicPartition(topic, number): 0 for topic in topics for number in range(2)}
+
+    def is_committed() -> bool:
+        try:
+            world.commit_all(old, offsets)
+        except AssertionError:
+            return False  # a coordinator may learn of a topic late
+        return True
+
+    until(is_committed)
+    spec = SplitSpec(
+        source=old,
+        targets=tuple(
+            SplitTarget(group=f"{new}-{number}", topics=tuple(map(TopicPattern, topics[number::targets])))
+            for number in range(targets)
+        ),
+    )
+    options = WriteOptions(settle=SETTLE, guard=0)
+    return MigrateRequest(file=SplitFile(content=b"", spec=spec, options=options), options=options, run=RunDir(run))
+
+
+@pytest.mark.parametrize("targets", [1, 5])
+def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
+    """From the end of settle until the new groups may start, a hand-over waits for responses six times.
+
+    It is as often with one broker as with three, and with one target group as with five.
+    """
+    proxies, servers = cluster
+    seen: list[list[list[str]]] = []
+
+    settling: list[str] = []
+
+    class Settled(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if settling:
+                settling.clear()
+                assert isinstance(clients.second, SecondClient)
+                with clients.second._one_at_a_time:  # so that it has connected, also on a busy machine
+                    proxies.begin(HELD)
+
+    class Started(Silent):
+        def said(self, line: str) -> None:
+            settling.extend([line] if "to see that nothing is committed" in line else [])
+
+        def read_back(self, *arguments, **named) -> None:
+            seen.append(proxies.end())
+
+    with broker_world(servers) as world:
+        wanted = request_of(world, tmp_path / "run", targets)
+    with open_writer(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30)) as clients:
+        done = migrate(clients, wanted, Settled(), Started())
+    assert done is not None
+    assert done.execution.is_whole
+    (rounds,) = seen
+    assert len(rounds) == 6, "\n".join(map(str, rounds))
+
+
+def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
+    """The plan adds six round trips to the time until START, measured from a request to its response."""
+    proxies, servers = cluster
+    stops: list[PlannedStop] = []
+
+    class Planned(Silent):
+        def stop_planned(self, stop: PlannedStop) -> None:
+            stops.append(stop)
+
+    with broker_world(servers) as world:
+        wanted = request_of(world, tmp_path / "run", targets=1)
+    proxies.begin(HELD)
+    with open_reader(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30)) as reader:
+        plan_migration(reader, wanted, SystemClock(), Planned())
+    proxies.end()
+    (stop,) = stops
+    assert stop.round_trip >= HELD
+    assert stop.parts["to read, check, write and read back"] >= 6 * HELD
