@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -208,19 +209,24 @@ def test_the_entry_module_imports_nothing_slow():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-@pytest.fixture
-def silent_listener():
-    """Yield the address of a listener that never answers, and a function that waits until a client connects."""
+@contextmanager
+def silent_listener() -> Iterator[tuple[str, Callable[[], tuple[socket.socket, object]]]]:
+    """Yield the address of a listener that never answers, and a function that waits until a client connects.
+
+    A listener is for one process, because another one may have connected again before it ended.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
         yield f"127.0.0.1:{server.getsockname()[1]}", server.accept
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_listener, how):
+def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, how):
     """While a command waits for a broker, SIGINT, SIGTERM and SIGHUP each end it with one line and exit code 130."""
-    address, accept = silent_listener
-    with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
+    with (
+        silent_listener() as (address, accept),
+        running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process,
+    ):
         connection, _ = accept()
         with connection:
             process.send_signal(how)
@@ -255,11 +261,13 @@ def test_two_signals_while_the_main_thread_waits(cli, monkeypatch, pair):
 
 
 @pytest.mark.parametrize("pair", [*itertools.product(_STOPS, _STOPS)])
-def test_two_signals_at_once(tmp_path, silent_listener, pair):
+def test_two_signals_at_once(tmp_path, pair):
     """If two signals come at once while a command waits for a broker, the command ends as after one signal."""
-    address, accept = silent_listener
     for _ in range(3):
-        with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
+        with (
+            silent_listener() as (address, accept),
+            running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process,
+        ):
             connection, _ = accept()
             with connection:
                 for number in pair:
