@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from migrate_groups.text import some
 
 _MOST_CLAIMS = 8
-"""How many claims on a partition are kept, so that their text stays below ``offset.metadata.max.bytes`` (4,096)."""
+"""How many claims on a partition are kept."""
+_MOST_BYTES = 4096
+"""How long their text may be: the default of the broker's setting ``offset.metadata.max.bytes``."""
 
 
 class ClaimState(StrEnum):
@@ -67,8 +69,12 @@ def in_words(claim: Claim, group: str) -> str:
 
 
 def encode(claims: Claims) -> str:
-    """Return the claims on one partition as the metadata of a committed offset."""
-    return msgspec.json.encode(claims).decode()
+    """Return the claims on one partition as the metadata of a committed offset, without the oldest if they are long."""
+    text = msgspec.json.encode(claims)
+    while len(text) > _MOST_BYTES and len(claims) > 1:
+        claims = claims[:-1]
+        text = msgspec.json.encode(claims)
+    return text.decode()
 
 
 def decode(metadata: str) -> Claims | None:

@@ -11,7 +11,8 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.claims import ClaimState, decode
+from migrate_groups.planning.claims import Claims, ClaimState, decode, encode, handed_over
+from tests.support.clock import FakeClock
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 
 RUN = "split.toml.run"
@@ -413,6 +414,16 @@ def test_a_hand_over_that_another_run_has_undone_is_not_called_done(cli):
     assert cli.offset("new") == 9
     error = cli.fails(*other, code=3)
     assert "by run run1: nothing of this run is left there" in error
+
+
+def test_claims_that_would_be_too_long_leave_out_the_oldest():
+    """With long names of groups, the metadata of a claim stays below the limit of brokers, with the newest claims."""
+    claims: Claims = ()
+    for number in range(4):
+        claims = handed_over(claims, "run", ["x" * 1500 + str(number)], FakeClock().now())
+    text = encode(claims)
+    assert len(text) <= 4096
+    assert decode(text) == claims[:2]
 
 
 def test_a_copy_is_neither_refused_nor_claimed(cli):
