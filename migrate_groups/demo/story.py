@@ -6,6 +6,7 @@ Every record is counted.
 from __future__ import annotations
 
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from migrate_groups.demo.scene import Ending, Scene
 from migrate_groups.files.runs import receipt_json
 
 _ENOUGH_RECORDS = 300
+_SECONDS_TO_SNAPSHOT = 20.0
 _FROM_FILE = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _NAIVE = "naive-"
 
@@ -79,6 +81,11 @@ class Story(Scene):
         ours: list[Path] = []
 
         def start() -> None:
+            # `migrate` says START before it takes the snapshot with which `reconcile` compares. Records that are read
+            # before it would show as ``ahead``.
+            latest = time.monotonic() + _SECONDS_TO_SNAPSHOT
+            while not (Path(self._run_dir) / "after.parquet").exists() and time.monotonic() < latest:
+                time.sleep(0.05)
             ours.extend(stage.start_application(each, each.name) for each in APPLICATIONS)
 
         stop_now, start_now = self._folder / "stop-now", self._folder / "start-now"

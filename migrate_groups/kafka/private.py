@@ -130,7 +130,8 @@ class Client:
         """Run the coroutine function ``request`` with this client, and return its result.
 
         Raises ``KafkaTimeoutError`` at ``deadline``, a time of `time.monotonic`, or later: ``seconds`` after the last
-        response, because ``request`` may send many requests, one after the other.
+        response, because ``request`` may send many requests, one after the other. Raises ``KafkaConnectionError`` if
+        another thread has closed this client.
         """
 
         async def within_its_time() -> T:
@@ -147,7 +148,12 @@ class Client:
                 else:
                     return answer
 
-        result: T = self._manager.run(within_its_time)
+        try:
+            result: T = self._manager.run(within_its_time)
+        except RuntimeError as error:
+            if "NetworkSelector closed" not in str(error):
+                raise
+            raise kafka_errors.KafkaConnectionError("closed, because another request failed") from error
         return result
 
     def send(self, request: Any, node: Any = None) -> Awaitable[Any]:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from migrate_groups.errors import Refused, UsageError
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.survey import unread
+from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.checks.facts import RunDeletionFacts
+from migrate_groups.planning.checks.origin import both_clusters
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -35,3 +40,26 @@ def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None
             "all groups of this run are on one cluster: leave out --to-bootstrap-server and --to-command-config, or "
             "unset their variables"
         )
+
+
+def another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -> str:
+    """Return why these are not the clusters of the last hand-over or write in a receipt; empty if they are.
+
+    reader: of the source group's cluster. there: of the target groups' cluster, which may be the same. Raises
+    `ClusterUnavailable`.
+    """
+    if not receipt.executions:
+        return ""
+    earlier = receipt.last_hand_over or receipt.executions[-1]
+    verdict, reason = both_clusters(
+        RunDeletionFacts(
+            survey=unread(reader), targets=unread(there), options=earlier.options, receipt=receipt, earlier=earlier
+        )
+    )
+    return f"cluster: {reason}" if verdict is Verdict.REFUSE else ""
+
+
+def refuse_another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -> None:
+    """Raise `Refused` if these are not the clusters of a receipt. The arguments are those of `another_cluster`."""
+    if reason := another_cluster(reader, receipt, there):
+        raise Refused(f"{reason}; nothing was written")

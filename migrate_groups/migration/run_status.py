@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.status import GroupStatus
-from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
+from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 from migrate_groups.migration.write_result import result_of
@@ -29,7 +29,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import UNFINISHED, State, Step, Verb
 from migrate_groups.snapshots.row import Row
-from migrate_groups.text import counted
+from migrate_groups.text import counted, some
 
 _NOTHING = "; nothing was written"
 
@@ -73,7 +73,8 @@ class RunStatus:
     """What a run has done, what the brokers say now, and what each command may do next.
 
     groups: the source groups that exist, then the target groups. missing: those that do not exist. lags: one for each
-    target group and topic of the last hand-over.
+    target group and topic of the last hand-over. another_cluster: why this is not the cluster of the run; empty if it
+    is.
     """
 
     receipt: Receipt
@@ -81,6 +82,7 @@ class RunStatus:
     groups: Sequence[GroupStatus]
     missing: Sequence[str]
     lags: Sequence[TopicLag] = ()
+    another_cluster: str = ""
 
     def of(self, verb: Verb) -> Next:
         """Return what this command may do now."""
@@ -93,14 +95,16 @@ def next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str])
     commands: by verb, the command line to type. file: the receipt of the run.
     """
     states = {partition.state for partition in found.receipt.partition_states.values()}
-    if unfinished := [verb for state, verb in UNFINISHED.items() if state in states]:
-        return commands[unfinished[0]]
+    if first := found.another_cluster or _unfinished_step(found, commands, states):
+        return first
     if states <= {State.NEW}:
         return commands[Verb.HAND_OVER]
+    last = found.receipt.executions[-1]
     try:
-        result_of(found.receipt.executions[-1], file).check()
+        result_of(last, file, again=commands[last.verb]).check()
     except PartlyApplied as error:
-        return str(error)
+        failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
+        return f"{some(failed, 3)}: {error}" if failed else str(error)
     if State.HANDED_OVER in states:
         hand_over = found.of(Verb.HAND_OVER)
         if hand_over.answer is Answer.ALLOWED:
@@ -116,6 +120,16 @@ def next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str])
     if State.CLEANED in states:
         return f"nothing; to undo the run: {commands[Verb.HAND_BACK]}"
     return "nothing"
+
+
+def _unfinished_step(found: RunStatus, commands: Mapping[Verb, str], states: Collection[State]) -> str:
+    """Return what to do if a write has begun and is not known to have finished; otherwise an empty text."""
+    unfinished = [verb for state, verb in UNFINISHED.items() if state in states]
+    if not unfinished:
+        return ""
+    can_undo = Verb.ROLLBACK not in unfinished and found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
+    or_undo = f"; or undo it: {commands[Verb.ROLLBACK]}" if can_undo else ""
+    return f"start no application, the write is not complete; finish it: {commands[unfinished[0]]}{or_undo}"
 
 
 def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None) -> RunStatus:
@@ -135,7 +149,11 @@ def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: 
         Verb.HAND_BACK: lambda said: _way_back(there, Verb.HAND_BACK, file, clock, said),
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
-    commands = [_answered(verb, ask) for verb, ask in asks.items()]
+    another = another_cluster(reader, receipt, there)
+    commands = [
+        Next(verb=verb, answer=Answer.REFUSED, reason=another) if another else _answered(verb, ask)
+        for verb, ask in asks.items()
+    ]
     target_groups = {group for group, *_ in receipt.partition_states}
     sources, targets = _existing(reader, receipt.source_groups, clock), _existing(there, target_groups, clock)
     return RunStatus(
@@ -144,6 +162,7 @@ def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: 
         groups=[*sources, *targets],
         missing=[*_missing(receipt.source_groups, sources), *_missing(target_groups, targets)],
         lags=_lags(last, _at_stop(file, last), targets) if last else (),
+        another_cluster=another,
     )
 
 

@@ -151,3 +151,12 @@ def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
     (stop,) = stops
     assert stop.round_trip >= HELD
     assert stop.parts["to read, check, write and read back"] >= 6 * HELD
+
+
+def test_a_client_that_another_thread_has_closed_is_replaced(bootstrap_servers):
+    """If a client was closed because the request of another thread failed, the request is sent by a new client."""
+    with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as reader:
+        here = reader.cluster_id()
+        assert reader._connection._client is not None
+        reader._connection._client.close()
+        assert reader.cluster_id() == here

@@ -84,7 +84,11 @@ class Reader:
             self.type(line, code=next(iter(_for(line, codes or {})), 0))
         for pattern in (*(before or {}), *(codes or {})):
             assert any(re.search(pattern, line) for line in lines), f"{part} has no {pattern}"
-        self.missing += not_printed(text, self._shell.shown)
+        # The command to type next has the options that `type` has added, and the addresses that it has replaced.
+        shown = re.sub(r"(?m)(?<=^next: )migrate-groups .*", _without_brief_options, self._shell.shown)
+        for name, address in self.names.items():
+            shown = shown.replace(f"-server {address}", f"-server {name}") if name in text else shown
+        self.missing += not_printed(text, shown)
 
     def type(self, line: str, *, code: int = 0, when: Mapping[str, Callable[[], object]] | None = None) -> None:
         """Type a command line with this reader's addresses, answer its prompts with ``y``, and check its exit code.
@@ -105,6 +109,10 @@ class Reader:
         wait_for_coordinators(kafka.bootstrap_servers)
         self.names.update(dict.fromkeys(names, kafka.bootstrap_servers))
         return self._running.enter_context(broker_world(kafka.bootstrap_servers))
+
+
+def _without_brief_options(found: re.Match[str]) -> str:
+    return re.sub(r" --(?:settle|guard) \S+", "", found[0])
 
 
 def _for(line: str, by_pattern: Mapping[str, Any]) -> list[Any]:

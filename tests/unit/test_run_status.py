@@ -9,7 +9,9 @@ import pytest
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.in_memory import InMemoryCluster
 
 RUN = "split.toml.run"
 DELETE = ("delete-offsets", RUN, "--yes")
@@ -83,7 +85,44 @@ def test_an_open_write_is_to_be_finished_first(cli, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "alter_offsets", unanswered)
         cli(*MIGRATE, code=4)
-    assert asked(cli) == (["allowed", "allowed", "refused", "refused"], "migrate-groups migrate split.toml")
+    answers, step = asked(cli)
+    assert answers == ["allowed", "allowed", "refused", "refused"]
+    assert step == (
+        "start no application, the write is not complete; finish it: migrate-groups migrate split.toml; or undo it: "
+        f"migrate-groups rollback {RUN}"
+    )
+
+
+def test_a_partition_that_brokers_refused_is_named_with_the_reason(cli, monkeypatch):
+    """If brokers refused a partition, what to do next names the partition, the reason and the command to run again."""
+    no = WriteAnswer(answer=Answer.REFUSED, error="TOPIC_AUTHORIZATION_FAILED")
+    written = cli.cluster.alter_offsets
+
+    def refused(offsets):
+        rest = {group: of_group for group, of_group in offsets.items() if group != "new"}
+        return written(rest) | {group: dict.fromkeys(offsets[group], no) for group in offsets.keys() - rest.keys()}
+
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.commit("old", TopicPartition("u", 0), 0)
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(f'{spec}[[target]]\ngroup = "other"\ntopics = ["u"]\n')
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", refused)
+        cli(*MIGRATE, code=4)
+    assert asked(cli)[1] == (
+        "new t-0 (TOPIC_AUTHORIZATION_FAILED): 1 partition not confirmed; the receipt says which: run migrate-groups "
+        "migrate split.toml again"
+    )
+
+
+def test_on_another_cluster_every_command_is_refused(cli):
+    """On another cluster than that of the run, each command is refused, and the next step is to name the right one."""
+    cli(*MIGRATE)
+    cli.cluster = InMemoryCluster("other")
+    answers, step = asked(cli)
+    assert answers == ["refused"] * 4
+    assert step == "cluster: the receipt is from cluster in-memory, this is other: check --bootstrap-server"
+    assert step in cli.fails(*MIGRATE, code=3)
 
 
 def test_it_names_the_command_that_made_the_run(cli):

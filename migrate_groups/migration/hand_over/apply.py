@@ -17,7 +17,7 @@ from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_th
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_another_cluster, refuse_by_record
 from migrate_groups.migration.started import same_hand_over, started_since
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
@@ -83,6 +83,7 @@ def _shown(
     Returns None, and raises errors, as `plan_apply`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
+    refuse_another_cluster(reader, file.receipt, reader)
     is_same = same_hand_over(file.receipt, wanted.rows.rows())
     if is_same and (started := started_since(reader, file.receipt)) is not None:
         say_over(reader, started, file, events)
