@@ -149,7 +149,7 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
         partitions = frozenset(each for each in verb.partitions if each.topic == topic)
         if world.owner[topic] == group and (idle or not verb.last_read):
             continue  # the verb had nothing to do, so the offsets that an earlier verb read still count
-        is_handed_on = not back and world.half_done.get(topic) == run.source
+        is_handed_on = world.half_done.get(topic) == run.source
         if world.owner[topic] not in (*verb.of_topic[topic], None) and not is_handed_on:
             if ended.starts:
                 told = _told(world, TopicPartition(topic, 0))
