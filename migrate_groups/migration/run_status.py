@@ -26,6 +26,7 @@ from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 from migrate_groups.migration.write_result import result_of
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import UNFINISHED, State, Step, Verb
 from migrate_groups.snapshots.row import Row
@@ -99,22 +100,21 @@ def next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str])
         return first
     if states <= {State.NEW}:
         return commands[Verb.HAND_OVER]
-    last = found.receipt.executions[-1]
-    try:
-        result_of(last, file, again=commands[last.verb]).check()
-    except PartlyApplied as error:
-        failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
-        return f"{some(failed, 3)}: {error}" if failed else str(error)
+    if amiss := _amiss(found, file, commands):
+        return amiss
     if State.HANDED_OVER in states:
         hand_over = found.of(Verb.HAND_OVER)
         if hand_over.answer is Answer.ALLOWED:
-            return f"start the new groups; to undo before they commit: {commands[Verb.ROLLBACK]}"
+            return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
         if hand_over.answer is Answer.DONE:
             later = commands[Verb.DELETE_OFFSETS]
-            return f"the new groups have started: prove the run with reconcile, and a day later {later}"
+            return (
+                "the new groups have started, and the old one must stay stopped: prove the run with reconcile, and a "
+                f"day later {later}"
+            )
         return hand_over.reason
     if states & {State.UNDONE, State.HANDED_BACK}:
-        return f"the old applications may run; to hand over again: {commands[Verb.HAND_OVER]}"
+        return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
     if State.DELETED in states:
         return f"nothing; to set the deleted offsets again: {commands[Verb.ROLLBACK]}"
     if State.CLEANED in states:
@@ -127,9 +127,27 @@ def _unfinished_step(found: RunStatus, commands: Mapping[Verb, str], states: Col
     unfinished = [verb for state, verb in UNFINISHED.items() if state in states]
     if not unfinished:
         return ""
-    can_undo = Verb.ROLLBACK not in unfinished and found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
-    or_undo = f"; or undo it: {commands[Verb.ROLLBACK]}" if can_undo else ""
-    return f"start no application, the write is not complete; finish it: {commands[unfinished[0]]}{or_undo}"
+    undo = "" if Verb.ROLLBACK in unfinished else _or_undo(found, commands)
+    return f"start no application, the write is not complete; finish it: {commands[unfinished[0]]}{undo}"
+
+
+def _amiss(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
+    """Return what to do if something went wrong in or after the last write; otherwise an empty text."""
+    last = found.receipt.executions[-1]
+    try:
+        result_of(last, file, again=commands[last.verb]).check()
+    except PartlyApplied as error:
+        failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
+        if not failed:
+            return str(error)
+        mend = f"mend this, and run {commands[last.verb]} again"
+        return f"start no application; not confirmed: {some(failed, 3)}: {mend}{_or_undo(found, commands)}"
+    return ""
+
+
+def _or_undo(found: RunStatus, commands: Mapping[Verb, str]) -> str:
+    is_allowed = found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
+    return f"; or undo it: {commands[Verb.ROLLBACK]}" if is_allowed else ""
 
 
 def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None) -> RunStatus:
@@ -221,7 +239,22 @@ def _way_back(
     plan = plan_way_back(reader, verb, file, clock, elsewhere)
     refuse_forbidden(plan.refusals(at_the_write=False))
     pending = [check.name for check in plan.checks if check.verdict is Verdict.PENDING]
-    return f"writes {counted(len(plan.to_write()), 'offset')}" + (f"; pending: {', '.join(pending)}" if pending else "")
+    return _what_it_does(plan) + (f"; pending: {', '.join(pending)}" if pending else "")
+
+
+def _what_it_does(plan: Plan) -> str:
+    """Return how many offsets a plan sets and deletes, with the groups."""
+    changes = plan.to_write()
+    parts = {
+        "sets": [each for each in changes if each.after is not None],
+        "deletes": [each for each in changes if each.after is None],
+    }
+    done = [
+        f"{what} {counted(len(of_it), 'offset')} of {some({each.group for each in of_it})}"
+        for what, of_it in parts.items()
+        if of_it
+    ]
+    return " and ".join(done) or "writes nothing: every offset is in place"
 
 
 def _at_stop(file: ReceiptFile, hand_over: Execution) -> Iterable[Row]:

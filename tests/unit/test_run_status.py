@@ -51,17 +51,21 @@ def rolled_back(cli: Connected) -> None:
 @pytest.mark.parametrize(
     ("steps", "answers", "step"),
     [
-        (lambda cli: cli(*MIGRATE), "allowed allowed allowed allowed", "start the new groups; to undo before they"),
-        (started, "done refused allowed allowed", "the new groups have started: prove the run with reconcile"),
+        (
+            lambda cli: cli(*MIGRATE),
+            "allowed allowed allowed allowed",
+            "start the new groups, not the old one; to undo",
+        ),
+        (started, "done refused allowed allowed", "the new groups have started, and the old one must"),
         (
             rolled_back,
             "allowed done refused refused",
-            "the old applications may run; to hand over again: migrate-groups",
+            "the old applications may run, not the new ones; to hand over again: migrate-groups",
         ),
         (
             taken_back,
             "allowed refused done refused",
-            "the old applications may run; to hand over again: migrate-groups",
+            "the old applications may run, not the new ones; to hand over again: migrate-groups",
         ),
         (cleaned, "refused refused allowed done", f"nothing; to undo the run: migrate-groups hand-back {RUN}"),
     ],
@@ -110,8 +114,8 @@ def test_a_partition_that_brokers_refused_is_named_with_the_reason(cli, monkeypa
         patched.setattr(cli.cluster, "alter_offsets", refused)
         cli(*MIGRATE, code=4)
     assert asked(cli)[1] == (
-        "new t-0 (TOPIC_AUTHORIZATION_FAILED): 1 partition not confirmed; the receipt says which: run migrate-groups "
-        "migrate split.toml again"
+        "start no application; not confirmed: new t-0 (TOPIC_AUTHORIZATION_FAILED): mend this, and run migrate-groups "
+        f"migrate split.toml again; or undo it: migrate-groups rollback {RUN}"
     )
 
 
