@@ -51,6 +51,16 @@ def refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
         )
 
 
+def refuse_another_cluster(file: ReceiptFile, reader: GroupReader) -> None:
+    """Raise `UsageError` if a hand-over on one cluster is in the receipt, and ``reader`` reads another cluster.
+
+    There, the source group may not exist, and its offsets would seem lost.
+    """
+    earlier = file.receipt.last_hand_over
+    if earlier is not None and earlier.translation is None and (here := reader.cluster_id()) != earlier.cluster_id:
+        refuse_differences(file, [f"the cluster was {earlier.cluster_id}, this is {here}"])
+
+
 def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 

@@ -57,9 +57,3 @@ def another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -
         )
     )
     return f"cluster: {reason}" if verdict is Verdict.REFUSE else ""
-
-
-def refuse_another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -> None:
-    """Raise `Refused` if these are not the clusters of a receipt. The arguments are those of `another_cluster`."""
-    if reason := another_cluster(reader, receipt, there):
-        raise Refused(f"{reason}; nothing was written")

@@ -10,14 +10,21 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
-from migrate_groups.migration.carry_out import agree, refuse_other_run, say_over, watch_afterwards, write_plan
+from migrate_groups.migration.carry_out import (
+    agree,
+    refuse_another_cluster,
+    refuse_other_run,
+    say_over,
+    watch_afterwards,
+    write_plan,
+)
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_another_cluster, refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import same_hand_over, started_since
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
@@ -83,7 +90,7 @@ def _shown(
     Returns None, and raises errors, as `plan_apply`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    refuse_another_cluster(reader, file.receipt, reader)
+    refuse_another_cluster(file, reader)
     is_same = same_hand_over(file.receipt, wanted.rows.rows())
     if is_same and (started := started_since(reader, file.receipt)) is not None:
         say_over(reader, started, file, events)

@@ -16,6 +16,7 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import (
     agree,
+    refuse_another_cluster,
     refuse_differences,
     refuse_other_run,
     say_over,
@@ -32,7 +33,7 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_another_cluster, refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
@@ -238,8 +239,8 @@ def _shown(
     Returns None, and raises errors, as `plan_migration`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    if clusters.elsewhere is None and file.receipt.elsewhere is None:
-        refuse_another_cluster(clusters.source, file.receipt, clusters.target)
+    if clusters.elsewhere is None:
+        refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
     started = started_since(clusters.target, file.receipt, clusters.elsewhere)
