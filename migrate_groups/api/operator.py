@@ -16,8 +16,8 @@ _LONGEST = 200
 def written_by(reference: str = "") -> WrittenBy:
     """Return who writes: the user of this process and this machine, and ``reference``.
 
-    reference: why, such as the number of a change ticket; empty if there is none. Raises `UsageError` if it is longer
-    than 200 characters or has unprintable ones.
+    reference: why offsets are written, such as the number of a change ticket; empty if not said. Raises `UsageError` if
+    it is longer than 200 characters or has unprintable ones.
     """
     if len(reference) > _LONGEST or not reference.isprintable():
         raise UsageError(f"the reference is longer than {_LONGEST} characters, or not one printable line: shorten it")

@@ -214,9 +214,9 @@ class ReadingCluster:
         `Cluster.migrate` and `Cluster.plan_migrate` take a split, with the write options of the spec.
 
         spec: the path of a spec file with ``groups``, which are names and globs. names: the new name on the target
-        cluster of each group that is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or ``{"*":
-        "eu-*"}``. approved: the folder of reviewed plans. Globs also match the groups of these plans, even if a "
-        "group no longer exists.
+        cluster of each group that is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or
+        ``{"*": "eu-*"}``. approved: the folder of reviewed plans. Globs also match the groups of these plans, even if a
+        group no longer exists.
 
         Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
         ``names`` has an unknown group, or gives several groups one name.

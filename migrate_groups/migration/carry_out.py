@@ -20,7 +20,7 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Order, Outcome
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.intent import resumed_differently
+from migrate_groups.planning.intent import cluster_differences, resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.row import Row
@@ -57,8 +57,8 @@ def refuse_another_cluster(file: ReceiptFile, reader: GroupReader) -> None:
     There, the source group may not exist, and its offsets would seem lost.
     """
     earlier = file.receipt.last_hand_over
-    if earlier is not None and earlier.translation is None and (here := reader.cluster_id()) != earlier.cluster_id:
-        refuse_differences(file, [f"the cluster was {earlier.cluster_id}, this is {here}"])
+    if earlier is not None and earlier.translation is None:
+        refuse_differences(file, cluster_differences(earlier.cluster_id, reader.cluster_id()))
 
 
 def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: Events) -> None:

@@ -22,7 +22,7 @@ from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import GroupDeletionFacts
 from migrate_groups.planning.checks.registry import planned, read_on
@@ -211,7 +211,7 @@ def _with_pending(
     In the result, None means no committed offset. Waits for pending transactional commits. Raises `PendingCommits` if
     one is still pending at the time-out.
     """
-    partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    partitions = partitions_of(topics)
     # Read by name, because `read_all_committed` leaves out a partition whose first commit is still pending
     # (docs/kafka-behaviour.md#pending-transactions).
     unknown = [each for each in partitions if committed.get(each) is None]

@@ -30,7 +30,7 @@ from migrate_groups.planning.checks.handed import handed_by, undone_by
 from migrate_groups.planning.checks.journal import JournalFacts
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
-from migrate_groups.planning.claims import Claims, ClaimState
+from migrate_groups.planning.claims import Claims, ClaimState, Giving
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -70,21 +70,21 @@ class Journal:
 
         Nothing may be written for these partitions.
         """
-        run = self.facts.run
+        facts = self.facts
         new: dict[Place, Claims] = {}
-        for order, targets in self.facts.handed.items():
+        begin = _BEGUN.get(facts.verb)
+        for order, targets in facts.handed.items():
             source, partition = order[0], TopicPartition(*order[1:])
-            of_source = self._of((source, partition))
+            of_source, is_done = self._of((source, partition)), order in facts.done
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
-            if of_source and order in self.facts.begun | self.facts.done:
+            if of_source and (is_done or order in facts.begun):
                 new[source, partition] = of_source
-            elif order not in self.facts.done:
-                new[source, partition] = of_partition.handed_over(of_source, run, targets, now, self.facts.elsewhere)
+            elif not is_done:
+                new[source, partition] = of_partition.handed_over(of_source, facts.run, targets, now, facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
-            begun = None if self.facts.elsewhere or order in self.facts.done else _BEGUN.get(self.facts.verb)
-            if begun:
-                for target in targets:
-                    new[target, partition] = begun(self._of((target, partition)), run, source, now)
+            if begin and not is_done:
+                for target in facts.targets_here(order):
+                    new[target, partition] = begin(self._of((target, partition)), Giving(facts.run, source, now))
         return self._commit(new)
 
     def not_released(self, execution: Execution) -> Execution:
@@ -122,27 +122,24 @@ class Journal:
         receipt: the record of the run with this write. is_over: whether the user is told to start the groups that have
         the partitions now.
         """
+        facts = self.facts
         new: dict[Place, Claims] = {}
-        run, elsewhere = self.facts.run, self.facts.elsewhere
         states: dict[Order, dict[str, State]] = defaultdict(dict)
         for (group, *_), of_group in receipt.partition_states.items():
             for each in of_group.handed_over_by:
                 states[each.order][group] = of_group.state
-        for order, targets in self.facts.handed.items():
-            if order in self.facts.done:
+        for order, targets in facts.handed.items():
+            if order in facts.done:
                 continue
             source, partition = order[0], TopicPartition(*order[1:])
             found = states[order]
-            for target in targets if not elsewhere else ():
-                state = found.get(target)
-                if state is None:
-                    continue
-                after = _AFTER.get((self.facts.verb, state))
-                if after and (is_over or after is not _arrived):
-                    new[target, partition] = after(self._of((target, partition)), run, source, now)
-            if all(found.get(target, State.NEW) in _OWNED_AGAIN[self.facts.verb] for target in targets):
+            for target in facts.targets_here(order):
+                after = _AFTER.get((facts.verb, found[target])) if target in found else None
+                if after and (is_over or after is not of_partition.arrived):
+                    new[target, partition] = after(self._of((target, partition)), Giving(facts.run, source, now))
+            if all(found.get(target, State.NEW) in _OWNED_AGAIN[facts.verb] for target in targets):
                 new[source, partition] = of_partition.returned(
-                    self._of((source, partition)), run, targets, now, elsewhere
+                    self._of((source, partition)), facts.run, targets, now, facts.elsewhere
                 )
         return self._commit({place: claims for place, claims in new.items() if claims != self._of(place)})
 
@@ -151,7 +148,7 @@ class Journal:
         return {
             (group, TopicPartition(*order[1:])): offset
             for order, offset in self.facts.stopped_at.items()
-            for group in (order[0], *(self.facts.handed[order] if not self.facts.elsewhere else ()))
+            for group in (order[0], *self.facts.targets_here(order))
         }
 
     def _of(self, place: Place) -> Claims:
@@ -191,28 +188,8 @@ class Journal:
         return failed
 
 
-def _given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
-    """Return the claims of a target group after this run has given a partition back to its source group."""
-    before = of_partition.not_arrived(claims, source)
-    if before and before[0].state is ClaimState.HANDED_OVER:
-        return before  # the group had given it away before this run, so it is not the group's now either
-    return of_partition.handed_over(before, run, [source], now)
-
-
-def _arrived(claims: Claims, run: str, source: str, now: datetime) -> Claims:
-    return of_partition.arrived(claims, source)
-
-
-def _not_arrived(claims: Claims, run: str, source: str, now: datetime) -> Claims:
-    return of_partition.not_arrived(claims, source)
-
-
-def _not_given_back(claims: Claims, run: str, source: str, now: datetime) -> Claims:
-    return of_partition.not_given_back(claims, run, source)
-
-
-_Change = Callable[[Claims, str, str, datetime], Claims]
-"""Returns a target group's new claims, for its claims, the run, the source group and the time."""
+_Change = Callable[[Claims, Giving], Claims]
+"""Returns a target group's new claims."""
 
 _RELEASES = (Verb.ROLLBACK, Verb.HAND_BACK)
 _NOTHING_HANDED_OVER = {State.NEW, State.UNDONE, State.HANDED_BACK}
@@ -225,11 +202,11 @@ _BEGUN: Mapping[Verb, _Change] = {
 # What becomes of them after the write, by the verb and the state of the partition. In a state that is not here, it is
 # not known what was written.
 _AFTER: Mapping[tuple[Verb, State], _Change] = {
-    (Verb.HAND_OVER, State.HANDED_OVER): _arrived,
-    **{(Verb.HAND_OVER, state): _not_arrived for state in _NOTHING_HANDED_OVER},
-    (Verb.ROLLBACK, State.UNDONE): _given_back,
-    (Verb.HAND_BACK, State.HANDED_BACK): _given_back,
-    **{(verb, State.HANDED_OVER): _not_given_back for verb in _RELEASES},
+    (Verb.HAND_OVER, State.HANDED_OVER): of_partition.arrived,
+    **{(Verb.HAND_OVER, state): of_partition.not_arrived for state in _NOTHING_HANDED_OVER},
+    (Verb.ROLLBACK, State.UNDONE): of_partition.given_back,
+    (Verb.HAND_BACK, State.HANDED_BACK): of_partition.given_back,
+    **{(verb, State.HANDED_OVER): of_partition.not_given_back for verb in _RELEASES},
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
 _OWNED_AGAIN = {

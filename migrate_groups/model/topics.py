@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation
 
 
@@ -21,6 +22,16 @@ class TopicDescription:
     topic_id: str | None
     partitions: tuple[int, ...]
     permitted: frozenset[Operation] | None = None
+
+
+def partitions_of(topics: Mapping[str, TopicDescription], names: Collection[str] | None = None) -> list[TopicPartition]:
+    """Return all partitions of the topics, or of those with one of these names."""
+    return [
+        TopicPartition(name, number)
+        for name, topic in topics.items()
+        if names is None or name in names
+        for number in topic.partitions
+    ]
 
 
 def is_same_topic(then: str | None, now: str | None) -> bool | None:

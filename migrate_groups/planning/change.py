@@ -101,8 +101,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     - source_group: the group that hands over the partition to ``group``; None if there is none.
     - origin: where the offset to start at comes from.
     - wanted: this offset; None if none is known. With `Origin.PROVEN_END` the option ``on_uncommitted`` decides
-    whether it
-      is used.
+      whether it is used.
     - cluster_id, topic_id: the cluster and the topic from which it was read; None if not known.
 
     What is decided:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -123,33 +124,50 @@ def returned(claims: Claims, run: str, groups: Collection[str], at: datetime, cl
     return (claim, *earlier)[:_MOST_CLAIMS]
 
 
-def arriving(claims: Claims, run: str, source: str, at: datetime) -> Claims:
-    """Return the claims after this run has begun to give the partition of this source group to the group."""
-    earlier = claims[1:] if claims and _arrives(claims[0], source) else claims
-    return (Claim(run=run, state=ClaimState.ARRIVING, groups=(source,), at=at), *earlier)[:_MOST_CLAIMS]
+class Giving(NamedTuple):
+    """A run that gives a partition of a source group to a target group, or takes it back, and when."""
+
+    run: str
+    source: str
+    at: datetime
 
 
-def arrived(claims: Claims, source: str) -> Claims:
-    """Return the claims after the group has got the partition from this source group."""
-    if claims and _arrives(claims[0], source):
+def arriving(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims after the run has begun to give it the partition."""
+    earlier = claims[1:] if claims and _arrives(claims[0], giving.source) else claims
+    claim = Claim(run=giving.run, state=ClaimState.ARRIVING, groups=(giving.source,), at=giving.at)
+    return (claim, *earlier)[:_MOST_CLAIMS]
+
+
+def arrived(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims after it has got the partition, and the user is told to start it."""
+    if claims and _arrives(claims[0], giving.source):
         return (replace(claims[0], state=ClaimState.ARRIVED), *claims[1:])
     return claims
 
 
-def giving_back(claims: Claims, run: str, source: str, at: datetime) -> Claims:
-    """Return the claims after this run has begun to give the group's partition back to this source group."""
-    return handed_over(claims, run, [source], at)
-
-
-def not_given_back(claims: Claims, run: str, source: str) -> Claims:
-    """Return the claims from before this run began to give the group's partition back to this source group."""
-    return claims[1:] if gives(claims, [source]) and claims[0].run == run else claims
-
-
-def not_arrived(claims: Claims, source: str) -> Claims:
-    """Return the claims from before the group got the partition from this source group."""
-    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, source)), None)
+def not_arrived(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims from before it got the partition."""
+    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, giving.source)), None)
     return claims if arrival is None else claims[arrival + 1 :]
+
+
+def giving_back(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims after the run has begun to give the partition back to the source group."""
+    return handed_over(claims, giving.run, [giving.source], giving.at)
+
+
+def not_given_back(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims from before the run began to give the partition back."""
+    return claims[1:] if gives(claims, [giving.source]) and claims[0].run == giving.run else claims
+
+
+def given_back(claims: Claims, giving: Giving) -> Claims:
+    """Return a target group's claims after the run has given the partition back to the source group."""
+    before = not_arrived(claims, giving)
+    if before and before[0].state is ClaimState.HANDED_OVER:
+        return before  # the group had given it away before this run, so it is not the group's now either
+    return giving_back(before, giving)
 
 
 def _arrives(claim: Claim, source: str) -> bool:

@@ -29,9 +29,9 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     """
     if approved.intent == now.intent:
         return []
-    if approved.cluster_id != now.cluster_id:
+    if other := cluster_differences(approved.cluster_id, now.cluster_id):
         # Topics and groups of the same names are others there, so that every further difference would mislead.
-        return [f"the cluster was {approved.cluster_id}, this is {now.cluster_id}"]
+        return other
     differences = _source_differences(approved.translation, now.translation)
     chosen = now.options.reviewed
     differences += [
@@ -52,6 +52,11 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
             differences += [f"{move}: partition {number} is new" for number in sorted(added)]
             differences += [f"{move}: partition {number} is missing now" for number in sorted(gone)]
     return differences
+
+
+def cluster_differences(then: str, now: str) -> list[str]:
+    """Return a message if this is another cluster. then, now: the ids of the clusters."""
+    return [f"the cluster was {then}, this is {now}"] if then != now else []
 
 
 def _source_differences(before: Translation | None, after: Translation | None) -> list[str]:

@@ -220,8 +220,8 @@ class Receipt:
     def begun(self, verb: Verb, plan: Plan, started_at: datetime, by: WrittenBy = NOT_KNOWN) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        by: who writes. If it resumes the last write of the receipt, it gets the same number. A rollback then restores
-        the offsets from before the first of the two, or the offset that another client has committed since.
+        If this write resumes the last one of the receipt, it gets the same number. A rollback then restores the offsets
+        from before the first of the two, or the offset that another client has committed since. by: who writes.
         """
         execution = replace(Execution.of(plan, started_at, verb, number=len(self.executions) + 1), by=by)
         last = self.executions[-1] if self.executions else None

@@ -16,6 +16,8 @@ from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.hand_over import HandOver
+from tests.support.offering import Offering
+from tests.support.proxy import LISTENER, put_before
 from tests.support.secured import Secured, start_secured
 
 
@@ -120,3 +122,26 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
     """A `CliHere`, which runs the tool's commands in an empty folder and in this process; a new process is slower."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def offered(java: Java, kafka_jars: KafkaJars) -> Iterator[tuple[Offering, BrokerWorld]]:
+    """A broker with proxies whose offers can be changed, and clients that are connected to the broker itself."""
+    with start_sandbox(kafka_jars, java=java, listeners={LISTENER: "PLAINTEXT"}) as sandbox:
+        proxies = put_before(sandbox, Offering)
+        sandbox.node.await_answer()
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        with broker_world(sandbox.bootstrap_servers) as world:
+            yield proxies, world
+
+
+@pytest.fixture
+def offering(
+    offered: tuple[Offering, BrokerWorld], here: CliHere, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Offering]:
+    """Proxies whose offers a test sets, and which the commands of ``here`` use."""
+    proxies, _ = offered
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
+    yield proxies
+    proxies.without, proxies.versions, proxies.most_api_versions = frozenset(), {}, 4
+    proxies.heal()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +12,9 @@ import pytest
 import migrate_groups as mg
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.trial import THROWAWAY
-from migrate_groups.sandbox.broker import start_sandbox
-from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
+from tests.support.broker_world import BrokerWorld
 from tests.support.cli import Cli, CliHere
-from tests.support.offering import Offering
 from tests.support.old_group import Old
-from tests.support.proxy import LISTENER, put_before
 from tests.support.secured import SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM
 
@@ -133,26 +129,7 @@ def test_the_trial_logs_in_like_every_command(secured: Secured, here, mode):
     assert [secret for secret in SECRETS.values() if secret in done.stdout + done.stderr] == []
 
 
-@pytest.fixture(scope="module")
-def running(kafka_jars, java) -> Iterator[tuple[Offering, BrokerWorld]]:
-    with start_sandbox(kafka_jars, java=java, listeners={LISTENER: "PLAINTEXT"}) as sandbox:
-        proxies = put_before(sandbox, Offering)
-        sandbox.node.await_answer()
-        wait_for_coordinators(sandbox.bootstrap_servers)
-        with broker_world(sandbox.bootstrap_servers) as world:
-            yield proxies, world
-
-
-@pytest.fixture
-def offering(running, here: CliHere, monkeypatch) -> Iterator[Offering]:
-    """Proxies whose offers a test sets, and which the commands of ``here`` use."""
-    proxies, _ = running
-    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
-    yield proxies
-    proxies.without, proxies.versions = frozenset(), {}
-
-
-def test_what_brokers_do_not_offer_is_told_and_no_failure(running, offering, here):
+def test_what_brokers_do_not_offer_is_told_and_no_failure(offered, offering, here):
     """Without OffsetDelete, doctor says what can't be done because of it. The trial's rollback is refused, exit code 0.
 
     The hand-back is done, and nothing stays.
@@ -166,7 +143,7 @@ def test_what_brokers_do_not_offer_is_told_and_no_failure(running, offering, her
     assert outcomes["rollback"] == "refused"
     assert "migrate again" not in outcomes
     assert (outcomes["hand-back"], outcomes["clean up"]) == ("done", "done")
-    assert made(running[1]) == set()
+    assert made(offered[1]) == set()
 
 
 @pytest.mark.parametrize(
@@ -193,10 +170,10 @@ def succeed(here: CliHere, *commands: tuple[str, ...]) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("key", USED.values(), ids=USED)
-def test_a_capability_is_no_if_and_only_if_its_commands_fail(running, offering, here, monkeypatch, key):
+def test_a_capability_is_no_if_and_only_if_its_commands_fail(offered, offering, here, monkeypatch, key):
     """Without any one API, a capability is ``no`` exactly if the commands that it names fail."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_TIMEOUT", "5s")
-    old, doomed = Old(here, running[1]), running[1].name("doomed")
+    old, doomed = Old(here, offered[1]), offered[1].name("doomed")
     old.world.commit(doomed, TopicPartition(old.pay, 0), 1)
     offering.without = frozenset({key})
     found = answers(document(here))

@@ -7,7 +7,7 @@ brokers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 import pytest
@@ -18,12 +18,9 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.reading.requests import read_all_committed
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.sandbox.broker import start_sandbox
-from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.cli import CliHere
-from tests.support.offering import API_VERSIONS, Offering
+from tests.support.offering import API_VERSIONS
 from tests.support.old_group import Old
-from tests.support.proxy import LISTENER, put_before
 
 LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS = 2, 3, 8, 9, 10, 15
 DESCRIBE_CONFIGS, OFFSET_DELETE, CONSUMER_GROUP_DESCRIBE = 32, 47, 69
@@ -31,29 +28,9 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 Versions = Mapping[int, tuple[int, int]]
 
 
-@pytest.fixture(scope="module")
-def running(kafka_jars, java) -> Iterator[tuple[Offering, BrokerWorld]]:
-    with start_sandbox(kafka_jars, java=java, listeners={LISTENER: "PLAINTEXT"}) as sandbox:
-        proxies = put_before(sandbox, Offering)
-        sandbox.node.await_answer()
-        wait_for_coordinators(sandbox.bootstrap_servers)
-        with broker_world(sandbox.bootstrap_servers) as world:
-            yield proxies, world
-
-
 @pytest.fixture
-def offering(running, here: CliHere, monkeypatch) -> Iterator[Offering]:
-    """Proxies whose offers a test sets, and which the commands of ``here`` use."""
-    proxies, _ = running
-    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", proxies.bootstrap_servers)
-    yield proxies
-    proxies.without, proxies.versions, proxies.most_api_versions = frozenset(), {}, 4
-    proxies.heal()
-
-
-@pytest.fixture
-def old(running, here: CliHere) -> Old:
-    return Old(here, running[1])
+def old(offered, here: CliHere) -> Old:
+    return Old(here, offered[1])
 
 
 def the_whole_scenario(
@@ -131,9 +108,9 @@ def test_a_server_that_closes_the_connection_at_the_latest_api_versions(offering
     assert f"no bootstrap server can be reached ({offering.bootstrap_servers}: " in error
 
 
-def test_requests_about_one_group_each_go_out_side_by_side(offering, running, most):
+def test_requests_about_one_group_each_go_out_side_by_side(offering, offered, most):
     """If FindCoordinator and OffsetFetch take one group each, several wait for an answer at once, at most 16."""
-    _, world = running
+    _, world = offered
     topic = world.create_topic()
     groups = [world.name("group") for _ in range(40)]
     for group in groups:
@@ -147,13 +124,13 @@ def test_requests_about_one_group_each_go_out_side_by_side(offering, running, mo
     assert 1 < most["OffsetFetch"] <= 16
 
 
-def test_the_time_out_is_for_one_request(offering, running):
+def test_the_time_out_is_for_one_request(offering, offered):
     """A command may take longer than ``--timeout``, if each of its requests is answered within that time.
 
     Here 140 groups are read with a request for each, and brokers answer after 0.25 s. A request that is not answered
     ends the command.
     """
-    _, world = running
+    _, world = offered
     place = TopicPartition(world.create_topic(), 0)
     groups = [world.name("group") for _ in range(140)]
     with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=world.bootstrap_servers))) as writer:

@@ -28,7 +28,7 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
-from tests.support.in_memory import InMemoryRecords
+from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move
 
 
@@ -396,14 +396,19 @@ def test_a_moved_group_hands_nothing_over_to_another_group(move):
     assert move.there() == {0: 30, 1: 10}
 
 
+def refuse_writes(monkeypatch: pytest.MonkeyPatch, cluster: InMemoryCluster) -> None:
+    """Make the brokers of a cluster refuse every offset."""
+    no = WriteAnswer(answer=Answer.REFUSED, error="refused")
+    monkeypatch.setattr(
+        cluster, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, no) for group, of in offsets.items()}
+    )
+
+
 def test_a_move_that_can_not_claim_writes_nothing(move, monkeypatch):
     """If the source cluster refuses the claims of a move, nothing is written on the target cluster."""
     move.commit(30, 10)
     move.copy(0, 50)
-    lost = WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
-    monkeypatch.setattr(
-        move.source, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, lost) for group, of in offsets.items()}
-    )
+    refuse_writes(monkeypatch, move.source)
     with pytest.raises(PartlyApplied, match="2 partitions not confirmed"):
         move.migrate()
     assert move.there() == {}
@@ -413,10 +418,7 @@ def test_a_move_of_which_nothing_was_written_claims_nothing(move, monkeypatch):
     """If brokers of the target cluster refuse the whole write of a move, its claims are released."""
     move.commit(30, 10)
     move.copy(0, 50)
-    no = WriteAnswer(answer=Answer.REFUSED, error="refused")
-    monkeypatch.setattr(
-        move.target, "alter_offsets", lambda offsets: {group: dict.fromkeys(of, no) for group, of in offsets.items()}
-    )
+    refuse_writes(monkeypatch, move.target)
     with pytest.raises(PartlyApplied):
         move.migrate()
     claims = decode(move.source.offsets(journal_group("g"))[HERE].metadata)

@@ -23,14 +23,14 @@ from migrate_groups.migration.reading.stop_checkpoint import (
     partitions_of_offsets_topic,
     take_stop_checkpoints,
 )
-from migrate_groups.migration.reading.survey import EarlyGroups, partitions_of, read_early_groups
+from migrate_groups.migration.reading.survey import EarlyGroups, read_early_groups
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.groups import GroupWithOffsets
 from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.topics import recreated_topics, topic_ids
+from migrate_groups.model.topics import partitions_of, recreated_topics, topic_ids
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import TranslatedOffset

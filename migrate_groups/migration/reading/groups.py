@@ -28,13 +28,12 @@ from migrate_groups.migration.reading.status import (
     GroupFacts,
     GroupStatus,
     has_readable_members,
-    partitions_of,
     statuses,
 )
 from migrate_groups.model.groups import STATES, TYPES, GroupDescription, GroupListing, Member
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import named, some
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.progress_callbacks import Progress
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
+from migrate_groups.model.topics import partitions_of
 from migrate_groups.snapshots.times import milliseconds_of
 
 
@@ -27,7 +28,7 @@ def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
     A partition without a leader is left out. Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     topics = reader.describe_topics(None)
-    every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    every = partitions_of(topics)
     return {partition: ends.end for partition, ends in reader.log_ranges(every).items()}
 
 

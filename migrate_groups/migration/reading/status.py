@@ -11,8 +11,8 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import ObservedGroup, Reading
 from migrate_groups.model.groups import GroupDescription, Member
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.partitions import CommittedOffsets
+from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
 
@@ -95,11 +95,6 @@ def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[
     for row in found.snapshot.rows():
         rows[row.group].append(row)
     return tuple(replace(group, partitions=tuple(rows[group.group])) for group in groups), found.remark
-
-
-def partitions_of(topics: Mapping[str, TopicDescription], names: frozenset[str]) -> list[TopicPartition]:
-    """Return all partitions of each existing topic in ``names``. topics: the existing topics."""
-    return [TopicPartition(name, number) for name in names & topics.keys() for number in topics[name].partitions]
 
 
 def statuses(

@@ -21,7 +21,7 @@ from migrate_groups.model.partitions import (
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
@@ -127,7 +127,7 @@ def survey(
         groups=groups,
         committed=committed,
         topics=topics,
-        bounds=reading.bounds if reading else reader.log_ranges(partitions_of(topics, topics)),
+        bounds=reading.bounds if reading else reader.log_ranges(partitions_of(topics)),
         cut=_cut(reader, wanted),
         cluster_facts=cluster_facts,
     )
@@ -206,13 +206,6 @@ def _with_epochs(wanted: Sequence[Change]) -> Iterator[tuple[TopicPartition, Com
         if (committed := each.committed) is not None and committed.leader_epoch is not None:
             partition = each.topic_partition
             yield partition, committed, LeaderEpoch(partition=partition, epoch=committed.leader_epoch)
-
-
-def partitions_of(topics: Mapping[str, TopicDescription], names: Collection[str]) -> list[TopicPartition]:
-    """Return all partitions of those topics that have one of these names."""
-    return [
-        TopicPartition(each, number) for each, topic in topics.items() if each in names for number in topic.partitions
-    ]
 
 
 def _involved_partitions(

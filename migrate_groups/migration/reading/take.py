@@ -24,7 +24,7 @@ from migrate_groups.migration.reading.requests import (
 )
 from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted
@@ -259,7 +259,7 @@ def observe(
     everywhere = early.group.offsets if early else read_all_committed(reader, [group])[group]
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
     topics = early.described(reader, chosen) if early else reader.describe_topics(chosen)
-    partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    partitions = partitions_of(topics)
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).
     # On topics that stay, transactional commits may be pending for as long as the group's members run.

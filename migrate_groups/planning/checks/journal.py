@@ -60,8 +60,11 @@ class JournalFacts:
     @property
     def groups(self) -> list[str]:
         """The source and target groups on the source groups' cluster, sorted."""
-        targets = () if self.elsewhere else self.handed.values()
-        return sorted({group for group, _, _ in self.handed}.union(*targets))
+        return sorted({group for group, _, _ in self.handed}.union(*map(self.targets_here, self.handed)))
+
+    def targets_here(self, order: Order) -> tuple[str, ...]:
+        """Return the target groups of a partition whose journals are on the source groups' cluster."""
+        return () if self.elsewhere else self.handed[order]
 
     def of(self, group: str, partition: TopicPartition) -> Claims:
         """Return the claims on a partition of a group; empty if there are none or they are not known."""
