@@ -12,6 +12,7 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import kafka.errors as kafka_errors
 import tenacity
@@ -29,6 +30,33 @@ _TRIES_PER_SESSION = 3
 _POLL_SECONDS = 0.01
 
 
+class HoldConnections(NamedTuple):
+    """The connections to the cluster that all holds of one client share.
+
+    - config: the settings for the connection over which each hold joins its group.
+    - usual: describes groups, and removes the members of killed processes.
+    - session: sends heartbeats. Its time-out is short. So if a coordinator hangs, a heartbeat reaches its successor
+      before the session timeout.
+    - session_timeout: seconds until brokers remove the members of this process if it is killed; if brokers refuse the
+      value, others are tried.
+    """
+
+    config: ClientConfig
+    usual: KafkaConnection
+    session: KafkaConnection
+    session_timeout: float
+
+    @staticmethod
+    def of(config: ClientConfig, usual: KafkaConnection, session_timeout: float = 10.0) -> HoldConnections:
+        """Return the connections for the holds of a client that describes groups with ``usual``."""
+        impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
+        return HoldConnections(config, usual, KafkaConnection(impatient), session_timeout)
+
+    def close(self) -> None:
+        """Close the connection for heartbeats."""
+        self.session.close()
+
+
 # During a hold, a classic consumer waits for the answer to its JoinGroup, and a KIP-848 consumer for its partitions. A
 # commit without membership is refused (UNKNOWN_MEMBER_ID), and so is a deletion of the group or its offsets
 # (NON_EMPTY_GROUP). An administrator can remove the member that holds the group.
@@ -39,12 +67,10 @@ class Hold:
     ``with`` block of `hold`, no consumer got one during the block.
     """
 
-    def __init__(
-        self, member: PlaceholderMember, config: ClientConfig, session: KafkaConnection, session_timeout: float
-    ) -> None:
+    def __init__(self, member: PlaceholderMember, connections: HoldConnections, holder: str) -> None:
         self.group = member.group
         self.lost: str | None = None
-        self._member, self._config, self._session, self._timeout = member, config, session, session_timeout
+        self._member, self._connections, self._holder = member, connections, holder
         self._error: Exception | None = None
         self._joined, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._join_and_stay, name=f"hold {member.group}", daemon=True)
@@ -72,21 +98,24 @@ class Hold:
         """
         # The coordinator lists the member, and lets others wait, before it answers the join. The answer takes
         # group.initial.rebalance.delay.ms (3 s by default).
-        with closing(KafkaConnection(self._config)) as connection:
-            while not (self._member.is_listed(connection) or self._joined.wait(_POLL_SECONDS)):
-                pass
-            if self._error is not None:
-                raise self._error
-            if self._member.others:
-                self._member.leave(connection)  # otherwise the join may wait for the others
-                raise Refused(f"group {self.group!r} can't be held: {REFUSED}")
+        connection = self._connections.usual
+        while not (self._member.is_listed(connection) or self._joined.wait(_POLL_SECONDS)):
+            pass
+        if self._error is not None:
+            raise self._error
+        if self._member.others:
+            self._member.leave(connection)  # otherwise the join may wait for the others
+            raise Refused(f"group {self.group!r} can't be held: {REFUSED}")
 
     def _join_and_stay(self) -> None:
         # If another broker becomes the coordinator after the join was answered, the membership continues there.
         # If before, the membership ends, and `lost` says so.
+        # A connection of its own, because brokers answer a join late, and take the member's client id from it.
+        config = self._connections.config
+        config = replace(config, client_id=self._holder or config.client_id)
         try:
-            with closing(KafkaConnection(self._config)) as patient:
-                self._member.join(patient, self._timeout)
+            with closing(KafkaConnection(config)) as patient:
+                self._member.join(patient, self._connections.session_timeout)
         except Exception as error:  # noqa: BLE001  raised in the thread that waits for the membership
             self._error = error
             self.lost = f"group {self.group!r} is no longer held: {error}"
@@ -120,7 +149,7 @@ class Hold:
             reraise=True,
         )
         try:
-            error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
+            error = tries(self._connections.session.run, self._member.heartbeat, doing="sending a heartbeat")
         except Exception as silence:  # noqa: BLE001  otherwise the thread would end with `lost` unset
             self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
             return False
@@ -133,13 +162,12 @@ class Hold:
 
 @contextmanager
 def hold(
-    config: ClientConfig,
+    connections: HoldConnections,
     group: str,
     partitions: Collection[TopicPartition],
     *,
     assignor: str = "",
     holder: str = "",
-    session_timeout: float = 10.0,
 ) -> Iterator[Hold]:
     """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
 
@@ -148,35 +176,29 @@ def hold(
 
     partitions: all partitions that a consumer of the group may want. assignor: that of the group's consumers, if they
     have one of their own: with another one, a consumer that joins gets INCONSISTENT_GROUP_PROTOCOL. holder: the client
-    id of this member; a member with this client id is removed first, because its process was killed. session_timeout:
-    seconds until brokers remove this member if the process is killed; if brokers refuse the value, others are tried.
+    id of this member; a member with this client id is removed first, because its process was killed.
 
     Raises `Refused` if the group can't be joined, for instance because it has members; `NotAuthorized`;
     `ClusterUnavailable`.
     """
-    # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
-    config = replace(config, client_id=holder or config.client_id)
-    impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
-    with closing(KafkaConnection(impatient)) as session:
-        member = PlaceholderMember(group, partitions, assignor)
-        with closing(KafkaConnection(config)) as connection:
-            members = member.members(connection)
-            killed = [each for each, client_id in members.items() if holder and client_id == holder]
-            for each in killed:
-                member.remove(connection, each)
-            if len(killed) < len(members):
-                raise Refused(f"group {group!r} can't be held: {REFUSED}")
+    member = PlaceholderMember(group, partitions, assignor)
+    members = member.members(connections.usual)
+    killed = [each for each, client_id in members.items() if holder and client_id == holder]
+    for each in killed:
+        member.remove(connections.usual, each)
+    if len(killed) < len(members):
+        raise Refused(f"group {group!r} can't be held: {REFUSED}")
+    try:
+        held = Hold(member, connections, holder)
         try:
-            held = Hold(member, config, session, session_timeout)
-            try:
-                held._await_membership()
-                yield held
-            finally:
-                held._end()
+            held._await_membership()
+            yield held
         finally:
-            # After an error the session timeout removes the member.
-            with suppress(MigrateGroupsError):
-                member.leave(session)
+            held._end()
+    finally:
+        # After an error the session timeout removes the member.
+        with suppress(MigrateGroupsError):
+            member.leave(connections.session)
 
 
 def without_holder(description: GroupDescription, holders: Collection[str]) -> GroupDescription:

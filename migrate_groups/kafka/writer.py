@@ -13,7 +13,7 @@ from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.hold import Hold, hold
+from migrate_groups.kafka.hold import Hold, HoldConnections, hold
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -29,6 +29,12 @@ class KafkaPythonWriter(KafkaPythonReader):
     def __init__(self, config: ClientConfig) -> None:
         super().__init__(config)
         self._holds: dict[str, Hold] = {}
+        self._for_holds = HoldConnections.of(config, self._connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        super().close()
+        self._for_holds.close()
 
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -58,8 +64,8 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(
         self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
     ) -> Iterator[Hold]:
-        """Join the group with a connection of its own. Raises `NotAuthorized` without Read on the group."""
-        with hold(self._config, group, partitions, assignor=assignor, holder=holder) as holding:
+        """Join the group, and send its heartbeats. Raises `NotAuthorized` without Read on the group."""
+        with hold(self._for_holds, group, partitions, assignor=assignor, holder=holder) as holding:
             self._holds[group] = holding
             self._descriptions.holders.add(holding.member_id)
             try:

@@ -32,7 +32,9 @@ from kafka.admin import (
 
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.hold import hold
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.hold import Hold, HoldConnections
+from migrate_groups.kafka.hold import hold as hold_with
 from migrate_groups.kafka.placeholder_member import PlaceholderMember
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
@@ -47,6 +49,19 @@ from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_KIP_848, NE
 
 PROTOCOLS = ["classic", CONSUMER]
 COMMITTED = CommittedOffset(offset=4, leader_epoch=0, metadata="its own")
+
+
+@contextmanager
+def hold(
+    config: ClientConfig, group: str, partitions: list[TopicPartition], session_timeout: float = 10.0, **options: str
+) -> Iterator[Hold]:
+    """Hold a group with connections that no other hold uses."""
+    with (
+        closing(KafkaConnection(config)) as usual,
+        closing(HoldConnections.of(config, usual, session_timeout)) as connections,
+        hold_with(connections, group, partitions, **options) as held,
+    ):
+        yield held
 
 
 @pytest.fixture
@@ -360,8 +375,7 @@ def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, p
 HOLDER = """
 import sys
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.hold import hold
-from migrate_groups.kafka.placeholder_member import PlaceholderMember
+from tests.broker.test_hold import hold
 with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], [], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()
