@@ -66,6 +66,12 @@ class Examples:
         self.printed[name_of(document)] = printed
         return document
 
+    def take_event(self, file: Path, name: str) -> None:
+        """Keep the event with this name as the example. file: what ``--events`` wrote."""
+        (self.printed["event"],) = [
+            line for line in file.read_text().splitlines(keepends=True) if parsed(line)["event"] == name
+        ]
+
     def take_sandbox(self) -> None:
         """Run ``sandbox --mirror`` until it has printed its document."""
         with running(self._cli, "sandbox", "--mirror", "--format", "json") as process:
@@ -79,7 +85,7 @@ class Scene:
     """The two applications, which restart, and the commands about them."""
 
     def __init__(self, examples: Examples, stage: Stage, folder: Path) -> None:
-        self._take, self._stage, self._folder = examples.take, stage, folder
+        self._examples, self._take, self._stage, self._folder = examples, examples.take, stage, folder
 
     def share(self) -> None:
         """Describe the group that both applications share, and measure what restarts of one application cost."""
@@ -122,7 +128,8 @@ class Scene:
         self._stage.stop(f"{GROUP}.")
         self._take("verify", GROUP, "--settle", "1s")
         self._take("migrate", "split.toml", *BRIEFLY, "--dry-run")
-        self._take("migrate", "split.toml", *BRIEFLY, "--yes")
+        self._take("migrate", "split.toml", *BRIEFLY, "--yes", "--events", "events.jsonl")
+        self._examples.take_event(self._folder / "events.jsonl", "written")
         self._take("status", RUN)
         self._take("reconcile", RUN)
         self._start(**own)

@@ -23,6 +23,7 @@ from migrate_groups.show import (  # noqa: F401  each module declares documents
     comparison,
     costs,
     doctor,
+    event,
     groups,
     history,
     moves,

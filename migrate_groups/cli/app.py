@@ -12,7 +12,7 @@ import gc
 import resource
 import sys
 
-from migrate_groups.cli import environment, json_output, streams, written
+from migrate_groups.cli import environment, event_log, json_output, streams, written
 from migrate_groups.cli.signals import INTERRUPTED, Stops
 from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError, was_interrupted
 from migrate_groups.text import brief
@@ -40,6 +40,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         json_output.awaited.set(False)
+        event_log.current.set(None)
         with stops.none_lost():
             code = _after_output(_run())
     except KeyboardInterrupt:
@@ -48,6 +49,8 @@ def main() -> None:
         # An interrupt may come out of Python's own code as another error: out of `Condition.wait` or, before 3.12, out
         # of __set_name__, while a class is made during the imports.
         if not was_interrupted(error):
+            event_log.failed(f"an unexpected failure: {type(error).__name__}")
+            event_log.done(1)
             raise
         code = INTERRUPTED
     finally:
@@ -56,6 +59,8 @@ def main() -> None:
         message = _interrupted()
         json_output.print_error("Interrupted", code, message)
         sys.stderr.write(f"{message}\n")
+        event_log.failed(message)
+    event_log.done(code)
     sys.exit(code)
 
 
@@ -73,6 +78,7 @@ def _run() -> int:
         if was_interrupted(error):
             raise
         message = brief(str(error))
+        event_log.failed(message)
         json_output.print_error(json_output.kind_of(error), error.exit_code, message)
         sys.stderr.write(f"error: {message}\n")
         if meaning := written.meaning(error):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from migrate_groups.cli import event_log
 from migrate_groups.cli.json_output import print_bytes, print_document
 from migrate_groups.text import one_line
 
@@ -27,8 +28,8 @@ def talk(*lines: RenderableType | Result) -> None:
 
 
 def show(*lines: RenderableType | Result) -> None:
-    """Print data on stdout, each argument on a new line."""
-    _print(sys.stdout, lines)
+    """Print data on stdout, each argument on a new line; on stderr if stdout is for ``--events``."""
+    _print(sys.stderr if event_log.take_stdout() else sys.stdout, lines)
 
 
 def show_as(output_format: str, result: Result) -> None:

@@ -20,7 +20,7 @@ awaited: ContextVar[bool] = ContextVar("awaited", default=False)
 def print_document(document: msgspec.Struct | bytes) -> None:
     """Print the JSON document of a command on stdout. Bytes are printed unchanged."""
     awaited.set(False)
-    print_bytes(document if isinstance(document, bytes) else _encoded(document))
+    print_bytes(document if isinstance(document, bytes) else encoded(document))
 
 
 def print_bytes(content: bytes) -> None:
@@ -54,11 +54,12 @@ def check_stdout_is_free(output: Path, output_format: str) -> None:
         raise UsageError(f"-o - and --format {output_format} both write to stdout: name a file with -o")
 
 
-def _encoded(document: msgspec.Struct) -> bytes:
+def encoded(document: msgspec.Struct, *, indent: int | None = 1) -> bytes:
+    """Return a document as JSON with a line break at its end. indent: None: on one line."""
     import msgspec
 
     # Only ASCII, so that no name in it can control a terminal, whatever the encoding of stdout.
-    return json.dumps(msgspec.to_builtins(document, enc_hook=_text), indent=1).encode() + b"\n"
+    return json.dumps(msgspec.to_builtins(document, enc_hook=_text), indent=indent).encode() + b"\n"
 
 
 def _text(value: object) -> str:

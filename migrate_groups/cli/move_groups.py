@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from migrate_groups.cli import written
+from migrate_groups.cli import event_log, written
 from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.errors import (
@@ -143,6 +143,7 @@ class MoveGroups:
                     talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
                     move = GroupMove.failed(group, error.exit_code, reason, folder)
                 done.append(move)
+                event_log.group_done(move.run_dir, group, move.exit_code, move.reason)
         except BaseException:  # an interrupt may come out as another error
             _tell_interrupted(group, done)
             raise

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from migrate_groups.cli.event_log import EventLog
 from migrate_groups.errors import UsageError
 from migrate_groups.text import is_unicode, some
 
@@ -65,6 +66,17 @@ Reference = Annotated[
         rich_help_panel=REVIEW,
         show_default=False,
         help="Why, such as the number of a change ticket: recorded with user, host and version.",
+    ),
+]
+Events = Annotated[
+    EventLog | None,
+    typer.Option(
+        "--events",
+        metavar="FILE",
+        parser=EventLog,
+        help="Append what happens, while it happens, to this file as JSON lines: planned, waiting, stopped, written, "
+        "START, moved, done; - for stdout, and then all else goes to stderr.",
+        show_default=False,
     ),
 ]
 Settle = Annotated[

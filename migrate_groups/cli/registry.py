@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import environment, json_output, typed_command, usage_errors
+from migrate_groups.cli import environment, event_log, json_output, typed_command, usage_errors
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.options import APPLICATIONS, REVIEW, SAFETY
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
@@ -181,6 +181,7 @@ class _Command(TyperCommand):
         typed_command.typed.set(_typed(str(self.name), [each for each in self.params if each.name in given], ctx))
         if ctx.args and not ctx.resilient_parsing:
             raise usage_errors.unexpected(str(self.name), ctx.args)
+        event_log.begin(str(self.name), ctx.params.get("events"), ctx.params.get("output_format"))
         return ctx.args
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]

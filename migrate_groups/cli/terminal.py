@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from migrate_groups.cli import written
 from migrate_groups.cli.application_commands import BY_HAND, SECONDS_TO_START, ApplicationCommands
@@ -19,6 +19,7 @@ from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
+    from migrate_groups.cli.event_log import EventLog
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
+    from migrate_groups.show.event import EventName
     from migrate_groups.show.result import Result
     from migrate_groups.snapshots.row import Row
     from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -46,6 +48,9 @@ class Terminal(Reporter):
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
     - by: who writes, and why.
     - is_part: whether the command does several writes, and prints one JSON document for all of them.
+    - events: where each event is written as well; None: nowhere.
+    - run: the run directory or the receipt.
+    - sources: the groups that hand over, as far as the plan does not name them.
     """
 
     yes: bool = False
@@ -57,6 +62,11 @@ class Terminal(Reporter):
     old_may_start: bool = False
     by: WrittenBy = NOT_KNOWN
     is_part: bool = False
+    events: EventLog | None = None
+    run: Path | None = None
+    sources: Collection[str] = ()
+    _targets: Collection[str] = field(default=(), init=False)
+    _offsets: int | None = field(default=None, init=False)
     _stop: PlannedStop | None = field(default=None, init=False)
     _may_restart: bool = field(default=False, init=False)
     _lingers_said: bool = field(default=False, init=False)
@@ -66,6 +76,12 @@ class Terminal(Reporter):
         """Raise `UsageError` if stdin is not a terminal and ``--yes`` was not passed."""
         if not (self.yes or sys.stdin.isatty()):
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
+
+    def _tell(self, event: EventName, **state: Any) -> None:
+        """Write an event to ``--events``, if given. state: the fields of `EventDocument` that are known."""
+        if self.events is not None:
+            groups = {"source_groups": tuple(sorted(self.sources)), "target_groups": tuple(sorted(self._targets))}
+            self.events.tell(event, run=self.run, **groups, **state)
 
     def stop_planned(self, stop: PlannedStop) -> None:
         """Store which members of the source group must stop, to show them with the plan and the question."""
@@ -77,6 +93,7 @@ class Terminal(Reporter):
         With the output format ``json``, the plan is shown as a table on stderr.
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
+        self._tell_planned(plan)
         if self.output_format == "json":
             from migrate_groups.show import plan_result as views
 
@@ -94,7 +111,20 @@ class Terminal(Reporter):
             self.planned(plan, rows)
             return
         save_plan(plan, rows, self.plan_out, force=self.force)
+        self._tell_planned(plan)
         show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan), command=command)
+
+    def _tell_planned(self, plan: Plan) -> None:
+        self.sources = plan.source_groups or self.sources
+        self._targets = {change.group for change in plan.changes}
+        self._offsets = len(plan.changes)
+        self._tell(
+            "planned",
+            verdict=str(plan.verdict),
+            reasons=tuple(f"{check.name}: {check.reason}" for check in plan.refusals(at_the_write=True)),
+            offsets=len(plan.to_write()),
+            seconds=sum(self._stop.parts.values()) if self._stop else None,
+        )
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
@@ -110,6 +140,7 @@ class Terminal(Reporter):
 
         Raises `Refused` if it fails, or has not ended when the wait for the stop would be over.
         """
+        self._tell("waiting")
         command = self.commands.stop
         if command is None:
             return
@@ -156,10 +187,17 @@ class Terminal(Reporter):
         from migrate_groups.planning.checks.source import LINGERS
 
         running = {group: why for group, why in reasons.items() if why}
+        self.sources = self.sources or tuple(reasons)
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
             for line in (f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why):
                 talk(line.replace(f"; {LINGERS}", "") if self._lingers_said else line)
                 self._lingers_said |= LINGERS in line
+            if running:
+                self._tell(
+                    "waiting", reasons=tuple(f"{group} {each}" for group, why in running.items() for each in why)
+                )
+            else:
+                self._tell("stopped", seconds=round(seconds, 3))
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
@@ -174,6 +212,8 @@ class Terminal(Reporter):
         """
         from migrate_groups.show.short_results import committed
 
+        self._targets = groups
+        self._tell("planned", offsets=sum(map(len, groups.values())))
         for group, going in groups.items():
             self._show_text(f"group {group}", committed(list(going.rows())))
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
@@ -186,6 +226,8 @@ class Terminal(Reporter):
 
     def deleted(self, group: str) -> None:
         """Print that a group was deleted: on stdout, or on stderr if the output format is not ``table``."""
+        self._targets = [group]
+        self._tell("written")
         self._show_text(f"deleted: {group}")
 
     def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
@@ -195,6 +237,9 @@ class Terminal(Reporter):
         """
         from migrate_groups.planning.run_states import Verb
 
+        self._tell("written", offsets=self._offsets, not_confirmed=0)
+        if verb is not Verb.DELETE_OFFSETS:
+            self._tell("START")
         launch = self.commands.start if verb is Verb.HAND_OVER else None
         running = "; --start-command may still be running" if launch else ""
         written.so_far.set(f"all offsets are written and read back{running}; {written.so_far.get()}")
@@ -258,10 +303,13 @@ class Terminal(Reporter):
         """
         from migrate_groups.show import plan_result as views
 
+        if failed := len(outcome.execution.failed):
+            self._tell("written", offsets=len(outcome.execution.changes) - failed, not_confirmed=failed)
         talk(f"receipt: {outcome.path}")
         self._show_text(views.execution(outcome.execution))
         self.show_receipt(outcome.receipt)
         outcome.check()
+        self._tell("moved", offsets=self._offsets, seconds=outcome.execution.outage.seconds)
 
     def show_receipt(self, receipt: Receipt) -> None:
         """Print the receipt (the record of a write) on stdout if the output format is ``json``.

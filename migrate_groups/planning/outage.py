@@ -39,6 +39,13 @@ class Outage:
     start_at: datetime | None = None
     first_signs: tuple[FirstSign, ...] = ()
 
+    @property
+    def seconds(self) -> float | None:
+        """The seconds from the last reading in which a source group ran to START; None if one is not known."""
+        if self.ran_until is None or self.start_at is None:
+            return None
+        return (self.start_at - self.ran_until).total_seconds()
+
     def with_signs(self, signs: dict[str, Sign], at: datetime) -> Outage:
         """Return the outage with these signs, by group, for groups without an earlier sign. at: when they were read."""
         return replace(

@@ -62,6 +62,13 @@ class Plan:
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.NOT_APPLICABLE)
 
     @property
+    def source_groups(self) -> frozenset[str]:
+        """The groups that hand over offsets. They may be on another cluster."""
+        if self.translation:
+            return frozenset({self.translation.group})
+        return frozenset(each.source_group for each in self.changes if each.source_group is not None)
+
+    @property
     def source_topics(self) -> frozenset[str]:
         """The topics that are handed over, as they are named on the source group's cluster."""
         return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)

@@ -25,4 +25,4 @@ def parsed(printed: str | bytes) -> dict[str, Any]:
 
 def name_of(document: dict[str, Any]) -> str:
     """Return the name of a document's schema."""
-    return "error" if "error" in document else document["schema"].removeprefix("migrate-groups/")
+    return document.get("schema", "error").removeprefix("migrate-groups/")

@@ -443,3 +443,21 @@ def test_the_python_api_refuses_the_spec_of_a_split(cli):
     path.write_text('source = "a"\n[[target]]\ngroup = "b"\ntopics = ["*"]\n', encoding="utf-8")
     with pytest.raises(mg.InvalidInput, match="splits one group"):
         mg.connect("a:9092").whole_groups(path)
+
+
+def test_each_group_has_its_events(cli):
+    """With ``--events``, each group has its own events, and the last event is that of the command."""
+    cli.commit(one=20, two=30)
+    cli.spec("one", "two")
+    cli.target.commit("two", ORDERS, 40)
+    cli(*MOVE, "--events", "events.jsonl", code=3)
+    found = [parsed(line) for line in (cli.folder / "events.jsonl").read_text().splitlines()]
+    of_group = {
+        group: [each["event"] for each in found if each["run"] == f"groups.toml.run/{group}"]
+        for group in ("one", "two")
+    }
+    whole = ["planned", "waiting", "stopped", "written", "START", "moved", "done"]
+    assert of_group == {"one": whole, "two": ["planned", "done"]}
+    ends = [(each["run"], *each["source_groups"], each["exit_code"]) for each in found if each["event"] == "done"]
+    assert ends == [("groups.toml.run/one", "one", 0), ("groups.toml.run/two", "two", 3), (None, 3)]
+    assert found[-1]["event"] == "done"

@@ -86,6 +86,7 @@ def apply(
     ] = None,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     force: plans.ForcePlan = False,
     write_options: AppliedOptions,
     connection: Connection,
@@ -119,7 +120,8 @@ def apply(
     path = receipt or source.receipt
     if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
         raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
-    clock, terminal = SystemClock(), Terminal(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
+    clock = SystemClock()
+    terminal = Terminal(yes=yes, output_format=output_format, plan_out=plan_out, force=force, events=events, run=path)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
             with connection.open_reader() as reader:

@@ -25,6 +25,7 @@ def delete_groups(
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
@@ -41,7 +42,7 @@ def delete_groups(
 
     wanted, clock = options.all_groups(groups, group), SystemClock()
     by = written_by(reference)
-    terminal = Terminal(yes=yes, output_format=output_format)
+    terminal = Terminal(yes=yes, output_format=output_format, events=events)
     if dry_run:
         with connection.open_reader() as reader:
             warn_of_hidden_topics(reader)

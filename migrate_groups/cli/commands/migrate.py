@@ -121,6 +121,7 @@ def migrate(
     ] = None,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     detailed_exitcode: plans.DetailedExitcode = False,
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
@@ -185,7 +186,14 @@ def migrate(
             by=by,
         )
         terminal = Terminal(
-            yes=yes, output_format=output_format, plan_out=plan_out, force=force, commands=commands, is_part=is_whole
+            yes=yes,
+            output_format=output_format,
+            plan_out=plan_out,
+            force=force,
+            commands=commands,
+            is_part=is_whole,
+            events=events,
+            run=run.folder,
         )
         return HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
 

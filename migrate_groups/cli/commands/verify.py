@@ -27,6 +27,7 @@ def verify(
         ),
     ] = options.WAIT,
     settle: options.Settle = "10s",
+    events: options.Events = None,
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
@@ -44,7 +45,7 @@ def verify(
     with connection.open_reader() as reader:
         from migrate_groups.migration.stop import Wait, prove_stopped
 
-        terminal = Terminal()
+        terminal = Terminal(events=events)
         how = Wait(wait=seconds, settle=quiet, offsets=True, progress=terminal.still_running, said=terminal.said)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
         left_out = warn_of_hidden_topics(reader)

@@ -34,6 +34,7 @@ def watch(
             "--wait", metavar="DURATION", help="Give up after this long, with exit code 3.", show_default="never"
         ),
     ] = None,
+    events: options.Events = None,
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:

@@ -44,6 +44,7 @@ def rollback(
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -59,7 +60,7 @@ def rollback(
     from migrate_groups.planning.run_states import Verb
 
     by = written_by(reference)
-    terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by)
+    terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by, events=events)
     done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
@@ -81,6 +82,7 @@ def hand_back(
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     output_format: Format = "table",
     connection: Connection,
 ) -> None:
@@ -99,7 +101,7 @@ def hand_back(
         run,
         Verb.HAND_BACK,
         connection,
-        Terminal(yes=yes, output_format=output_format, by=written_by(reference)),
+        Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events),
         dry_run=dry_run,
         wait=seconds,
     )
@@ -150,6 +152,7 @@ def delete_offsets(
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     reference: options.Reference = "",
+    events: options.Events = None,
     output_format: Format = "table",
     target: TargetCluster,
     connection: Connection,
@@ -171,7 +174,7 @@ def delete_offsets(
     """
     from migrate_groups.planning.run_states import Verb
 
-    terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference))
+    terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events)
     if run is not None:
         if group:
             raise UsageError(f"RUN ({run}) and --group {some(group)} contradict each other: pass one of them")
@@ -215,6 +218,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     from migrate_groups.migration.delete_group_offsets import is_done, plan_deletion
     from migrate_groups.migration.write_result import result_of
 
+    terminal.run, terminal.sources = path, [wanted.group]
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
@@ -262,6 +266,7 @@ def _go(
     with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
+        terminal.run, terminal.sources = run, file.receipt.source_groups
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
