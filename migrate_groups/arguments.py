@@ -28,13 +28,10 @@ def check_bool(name: str, value: object) -> None:
         raise UsageError(f"{name} is {value!r}; expected True or False")
 
 
-def check_whole_number(name: str, value: object, *, negative: bool = False) -> None:
-    """Raise `UsageError` if the value is not an `int`, or is below 0.
-
-    negative: allow numbers below 0.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and not negative):
-        raise UsageError(f"{name} is {value!r}; expected a whole number{'' if negative else ', 0 or more'}")
+def check_whole_number(name: str, value: object, *, least: int | None = 0) -> None:
+    """Raise `UsageError` if the value is not an `int`, or is below ``least``. None allows any."""
+    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+        raise UsageError(f"{name} is {value!r}; expected a whole number{'' if least is None else f', {least} or more'}")
 
 
 def checked_seconds(name: str, value: object) -> float:

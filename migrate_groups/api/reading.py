@@ -207,23 +207,31 @@ class ReadingCluster:
         return compare.compare(self._mirror_to(to), groups, self._clock, trusted)
 
     def whole_groups(
-        self, spec: Path, *, names: Mapping[str, str] | None = None, approved: Path | None = None
+        self,
+        spec: Path,
+        *,
+        names: Mapping[str, str] | None = None,
+        approved: Path | None = None,
+        to: ReadingCluster | Copies | None = None,
     ) -> Mapping[str, SplitFile]:
-        """Return a split of each group that a spec moves whole to another cluster, by group, in the order of the spec.
+        """Return a split of each group of a fleet, by group, in the order of the spec.
 
         `Cluster.migrate` and `Cluster.plan_migrate` take a split, with the write options of the spec.
 
-        spec: the path of a spec file with ``groups``, which are names and globs. names: the new name on the target
-        cluster of each group that is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or
-        ``{"*": "eu-*"}``. approved: the folder of reviewed plans. Globs also match the groups of these plans, even if a
-        group no longer exists.
+        spec: the path of a spec file with ``groups``, which are names and globs. names: the new name of each group that
+        is renamed, by its old name, such as ``{"orders": "eu-orders"}`` or ``{"*": "eu-*"}``, before the rules of the
+        spec. approved: the folder of reviewed plans: a group without one is left out. Globs also match the groups of
+        these plans, even if a group no longer exists. to: the cluster of the new groups, where they may keep their
+        names; None: this cluster.
 
-        Raises `InvalidInput` if the spec or a plan is invalid, or if a glob matches no group. Raises `UsageError` if
-        ``names`` has an unknown group, or gives several groups one name.
+        Raises `InvalidInput` if the spec or a plan is invalid, if a glob matches no group, or if a group needs another
+        name. Raises `UsageError` if ``names`` has an unknown group, or gives several groups one name. Raises `Refused`
+        if no group is left.
         """
         reviewed = None if approved is None else Path(approved)
-        wanted = WholeGroups(file=split_toml.load_groups(Path(spec)), names=names or {}, reviewed=reviewed)
-        return {group: wanted.of_group(group) for group in wanted.find(self._reading_client())}
+        rules = [Rename(old=old, new=new, option="names") for old, new in (names or {}).items()]
+        wanted = WholeGroups(file=split_toml.load_groups(Path(spec)), renames=rules, reviewed=reviewed)
+        return wanted.find(self._reading_client(), elsewhere=to is not None).splits
 
     def advise(self, *groups: str) -> Sequence[GroupAdvice]:
         """Return which of these groups several applications share; the worst finding first. No name means all groups.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
+speaker: ContextVar[str] = ContextVar("speaker", default="")
+"""What each message on stderr begins with: in a fleet, the group that it is about."""
+
+
 def talk(*lines: RenderableType | Result) -> None:
     """Print messages and results on stderr, each argument on a new line."""
-    _print(sys.stderr, lines)
+    by = speaker.get()
+    _print(sys.stderr, tuple(f"{by}{line}" if by and isinstance(line, str) else line for line in lines))
 
 
 def show(*lines: RenderableType | Result) -> None:

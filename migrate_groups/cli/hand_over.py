@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from migrate_groups.clock import Clock
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.migration.hand_over.prepared import Prepared
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan
@@ -39,18 +40,18 @@ class HandOver:
         started, show the record of that run and return None, or raise `PartlyApplied` if the source group still
         consumes. Raises `Refused`, `UsageError` or `InvalidInput` if no plan is possible.
         """
-        from migrate_groups.migration.hand_over.migrate import plan_migration
-
-        prepared = plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
+        prepared = self.prepared(reader, mirror)
         if prepared is None:
             self._show_receipt()
             return None
         self.terminal.dry_run(prepared.plan, prepared.rows, command)
-        if prepared.plan.verdict == "pending":
-            talk("the offsets are provisional: the old group still moves")
-        for each in self.terminal.commands.given:
-            talk(f"not run in a dry run: {each.option} {each.program}")
         return prepared.plan
+
+    def prepared(self, reader: GroupReader, mirror: Mirror | None) -> Prepared | None:
+        """Return the plan of the hand-over and its facts; None if it is over. Raises the errors of `plan_migration`."""
+        from migrate_groups.migration.hand_over.migrate import plan_migration
+
+        return plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
         """Write the offsets to the target groups, and return the result.

@@ -47,7 +47,6 @@ class Terminal(Reporter):
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
     - by: who writes, and why.
-    - is_part: whether the command does several writes, and prints one JSON document for all of them.
     - events: where each event is written as well; None: nowhere.
     - run: the run directory or the receipt.
     - sources: the groups that hand over, as far as the plan does not name them.
@@ -61,7 +60,6 @@ class Terminal(Reporter):
     write: str = "Write"
     old_may_start: bool = False
     by: WrittenBy = NOT_KNOWN
-    is_part: bool = False
     events: EventLog | None = None
     run: Path | None = None
     sources: Collection[str] = ()
@@ -104,20 +102,24 @@ class Terminal(Reporter):
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]], command: str = "") -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        command: what to type next, for a comment. If ``is_part`` is set and the output format is ``json``, the plan is
-        shown as a table on stderr, because stdout gets one JSON document for all plans.
+        command: what to type next, for a comment.
         """
-        if self.is_part:
-            self.planned(plan, rows)
-            return
         save_plan(plan, rows, self.plan_out, force=self.force)
         self._tell_planned(plan)
         show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan), command=command)
+        if self._stop is not None and plan.verdict == "pending":
+            talk("the offsets are provisional: the old group still moves")
+        for each in self.commands.given:
+            talk(f"not run in a dry run: {each.option} {each.program}")
 
-    def _tell_planned(self, plan: Plan) -> None:
+    def _note_plan(self, plan: Plan) -> None:
+        """Store what later events name."""
         self.sources = plan.source_groups or self.sources
         self._targets = {change.group for change in plan.changes}
         self._offsets = len(plan.changes)
+
+    def _tell_planned(self, plan: Plan) -> None:
+        self._note_plan(plan)
         self._tell(
             "planned",
             verdict=str(plan.verdict),
@@ -260,6 +262,10 @@ class Terminal(Reporter):
                 start = ": START THE OLD APPLICATIONS NOW"
             talk(f"{done}{start}")
 
+    def doing(self, line: str) -> None:
+        """Print the line."""
+        self.said(line)
+
     def _notes(self, plan: Plan) -> list[str]:
         """Return the sentences above a plan: who must stop, and after how long applications may start."""
         from migrate_groups.show import planned_stop
@@ -303,20 +309,23 @@ class Terminal(Reporter):
         """
         from migrate_groups.show import plan_result as views
 
-        if failed := len(outcome.execution.failed):
-            self._tell("written", offsets=len(outcome.execution.changes) - failed, not_confirmed=failed)
+        self._tell_written(outcome)
         talk(f"receipt: {outcome.path}")
         self._show_text(views.execution(outcome.execution))
         self.show_receipt(outcome.receipt)
         outcome.check()
+        self._tell_moved(outcome)
+
+    def _tell_written(self, outcome: WriteResult) -> None:
+        if failed := len(outcome.execution.failed):
+            self._tell("written", offsets=len(outcome.execution.changes) - failed, not_confirmed=failed)
+
+    def _tell_moved(self, outcome: WriteResult) -> None:
         self._tell("moved", offsets=self._offsets, seconds=outcome.execution.outage.seconds)
 
     def show_receipt(self, receipt: Receipt) -> None:
-        """Print the receipt (the record of a write) on stdout if the output format is ``json``.
-
-        If the command does several writes, print nothing.
-        """
-        if self.output_format == "json" and not self.is_part:
+        """Print the receipt (the record of a write) on stdout if the output format is ``json``."""
+        if self.output_format == "json":
             from migrate_groups.files.runs import receipt_json
 
             print_document(receipt_json.to_bytes(receipt))

@@ -13,7 +13,8 @@ from typing import Any
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import SPEC, mistaken
 from migrate_groups.files.read import read_bytes, status
-from migrate_groups.planning.options import WriteOptions
+from migrate_groups.model.renames import Rename
+from migrate_groups.planning.options import FleetLimits, WriteOptions
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import parse_duration
@@ -49,29 +50,35 @@ class SplitFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsFile:
-    """The content of a spec file that lists groups to move whole to another cluster, and the options of the write.
+    """The content of a spec file of a fleet: groups that hand over all their topics, each to one new group.
 
-    content: the bytes of the file. groups: names of groups, and globs.
+    - groups: names of groups, and globs.
+    - renames: the rules that name the new groups. A group to which none applies keeps its name, on another cluster.
+    - exclude: names and globs of groups that are left out.
+    - limits: how many groups may be stopped at once, and how many may fail.
+    - options: those of each write.
     """
 
-    content: bytes
     groups: tuple[str, ...]
+    renames: tuple[Rename, ...]
+    exclude: tuple[str, ...]
+    limits: FleetLimits
     options: WriteOptions
 
-    def of_group(self, group: str) -> SplitFile:
-        """Return a split by which all topics of a group go to the group with the same name on the target cluster."""
-        spec = SplitSpec(source=group, targets=(SplitTarget(group=group, topics=(TopicPattern("*"),)),))
+    def of_group(self, group: str, target: str) -> SplitFile:
+        """Return a split by which all topics of a group go to the group ``target``."""
+        spec = SplitSpec(source=group, targets=(SplitTarget(group=target, topics=(TopicPattern("*"),)),))
         return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
 
 
 def load_groups(path: Path) -> GroupsFile:
-    """Return the content of a spec file (TOML) that lists groups to move whole.
+    """Return the content of a spec file (TOML) that lists whole groups.
 
     Raises `InvalidInput` if the file can't be read, is not a valid spec, or is a split.
     """
     file = load_any(path)
     if isinstance(file, SplitFile):
-        raise InvalidInput(f"{path} splits one group: list the groups to move as groups = [...]")
+        raise InvalidInput(f"{path} splits one group: list whole groups as groups = [...]")
     return file
 
 
@@ -82,12 +89,12 @@ def load(path: Path) -> SplitFile:
     """
     file = load_any(path)
     if isinstance(file, GroupsFile):
-        raise InvalidInput(f"{path} names whole groups, which go to another cluster: pass it to migrate")
+        raise InvalidInput(f"{path} names whole groups, which are not split: pass it to migrate")
     return file
 
 
 def load_any(path: Path) -> SplitFile | GroupsFile:
-    """Return the content of a spec file (TOML): a split of a group by topic, or a list of groups to move whole.
+    """Return the content of a spec file (TOML): a split of a group by topic, or a list of whole groups.
 
     Raises `InvalidInput` if the file can't be read or is not a valid spec.
     """
@@ -110,7 +117,7 @@ def load_any(path: Path) -> SplitFile | GroupsFile:
     try:
         options = _options(_table(document.get("options", {}), "options"))
         if "groups" in document:
-            return GroupsFile(content=content, groups=_groups(document), options=options)
+            return _fleet(document, options)
         return SplitFile(content=content, spec=_spec(document), options=options)
     except (InvalidInput, UsageError) as error:
         raise InvalidInput(f"{path}: {error}") from error
@@ -171,14 +178,22 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
     )
 
 
-def _groups(document: dict[str, Any]) -> tuple[str, ...]:
+def _fleet(document: dict[str, Any], options: WriteOptions) -> GroupsFile:
     if also := sorted(document.keys() & {"source", "target", "stay", "fan_out"}):
         raise InvalidInput(f"groups names whole groups, and {also[0]} is for the split of one: write two files")
-    _only(document, {"groups", "options"}, "the file")
+    _only(document, {"groups", "rename", "exclude", "fleet", "options"}, "the file")
     groups = _strings(document["groups"], "groups")
     if not groups or not all(groups):
         raise InvalidInput('groups has no name, or an empty one; expected, for instance, ["billing", "search-*"]')
-    return tuple(groups)
+    limits = _table(document.get("fleet", {}), "fleet")
+    _only(limits, {"max_stopped", "max_failures"}, "[fleet]")
+    return GroupsFile(
+        groups=tuple(groups),
+        renames=tuple(Rename.parse(each, "rename") for each in _strings(document.get("rename", []), "rename")),
+        exclude=tuple(_strings(document.get("exclude", []), "exclude")),
+        limits=FleetLimits(**limits),
+        options=options,
+    )
 
 
 def _options(table: dict[str, Any]) -> WriteOptions:

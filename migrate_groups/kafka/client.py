@@ -19,7 +19,7 @@ class Unreachable(ClusterUnavailable):
 
 
 # kafka-python refuses a request if so many wait for an answer on its connection; its default is 5.
-_MOST_IN_FLIGHT = 100
+_MOST_IN_FLIGHT = 1000
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 

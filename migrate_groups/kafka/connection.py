@@ -29,6 +29,8 @@ _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OS
 _PAUSES = tenacity.wait_exponential(multiplier=0.05, max=1.0)
 _LAST_ATTEMPT = 0.9  # the share of the time-out after which no attempt begins
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
+# More threads than this wait for their turn, because each of them may send several requests at once.
+_MOST_AT_ONCE = 32
 _LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
 
 
@@ -78,6 +80,7 @@ class KafkaConnection:
         self._was_reached = False
         self._opening = threading.Lock()
         self._used = threading.local()
+        self._turns = threading.Semaphore(_MOST_AT_ONCE)
 
     def run(
         self,
@@ -212,7 +215,8 @@ class KafkaConnection:
                 self._client = open_client(self._config, max(0.001, deadline - time.monotonic()))
                 self._was_reached = True
             client = self._used.client = self._client
-        return client.run(request, deadline, self._config.timeout)
+        with self._turns:
+            return client.run(request, deadline, self._config.timeout)
 
     def _close_used(self) -> None:
         """Close the client that this thread used last, unless another thread has opened a new one already."""

@@ -9,19 +9,20 @@ offsets.retention.minutes if no consumer joins.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 import kafka.errors as kafka_errors
-import tenacity
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
+from migrate_groups.kafka.connection import KafkaConnection, OfGroups, in_kafkas_words
 from migrate_groups.kafka.group_requests import Membership
 from migrate_groups.kafka.placeholder_member import REFUSED, PlaceholderMember
+from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.wire import KafkaErrorClass
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
 
@@ -30,31 +31,69 @@ _TRIES_PER_SESSION = 3
 _POLL_SECONDS = 0.01
 
 
-class HoldConnections(NamedTuple):
-    """The connections to the cluster that all holds of one client share.
+class Holds:
+    """The groups that one client holds. They share its connections, and one thread that sends their heartbeats.
 
-    - config: the settings for the connection over which each hold joins its group.
-    - usual: describes groups, and removes the members of killed processes.
-    - session: sends heartbeats. Its time-out is short. So if a coordinator hangs, a heartbeat reaches its successor
-      before the session timeout.
-    - session_timeout: seconds until brokers remove the members of this process if it is killed; if brokers refuse the
-      value, others are tried.
+    session_timeout: seconds until brokers remove the members of this process if it is killed; if brokers refuse the
+    value, others are tried.
     """
 
-    config: ClientConfig
-    usual: KafkaConnection
-    session: KafkaConnection
-    session_timeout: float
-
-    @staticmethod
-    def of(config: ClientConfig, usual: KafkaConnection, session_timeout: float = 10.0) -> HoldConnections:
-        """Return the connections for the holds of a client that describes groups with ``usual``."""
+    def __init__(self, config: ClientConfig, usual: KafkaConnection, session_timeout: float = 10.0) -> None:
+        """config: the settings for the connection over which each hold joins its group. usual: describes groups."""
+        self.config, self.usual, self.session_timeout = config, usual, session_timeout
+        # If a coordinator hangs, a heartbeat reaches its successor before the session timeout.
         impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
-        return HoldConnections(config, usual, KafkaConnection(impatient), session_timeout)
+        self.session = KafkaConnection(impatient)
+        self._held: dict[str, Hold] = {}
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close the connection for heartbeats."""
         self.session.close()
+
+    def add(self, hold: Hold) -> None:
+        """Send heartbeats for a group from now on."""
+        with self._lock:
+            self._held[hold.group] = hold
+            if len(self._held) == 1:
+                threading.Thread(target=self._send_heartbeats, name="heartbeats", daemon=True).start()
+
+    def remove(self, hold: Hold) -> None:
+        """Send no further heartbeats for a group."""
+        with self._lock:
+            self._held.pop(hold.group, None)
+
+    def beat(self, holds: Collection[Hold]) -> None:
+        """Send a heartbeat for each of these groups, and note what the coordinators answer."""
+        members = {hold.group: hold for hold in holds}
+
+        async def send(client: Client, groups: Collection[str], into: OfGroups[KafkaErrorClass]) -> None:
+            with suppress(kafka_errors.BrokerResponseError):
+                await client.coordinators(groups)  # one request, after which the coordinator of each is known
+            begun = {group: client.begin(members[group].heartbeat, client) for group in groups}
+            for group, answer in begun.items():
+                try:
+                    into.found[group] = await answer
+                except (kafka_errors.KafkaError, OSError) as error:
+                    into.failed[group] = error
+
+        for group, answer in self.session.run_of_groups(members, send, "sending a heartbeat for").items():
+            members[group].note(answer)
+
+    def _send_heartbeats(self) -> None:
+        while True:
+            with self._lock:
+                holds = [*self._held.values()]
+            if not holds:
+                return
+            began = time.monotonic()
+            try:
+                self.beat(holds)
+            except Exception as error:  # noqa: BLE001  otherwise the thread would end with `lost` unset
+                for hold in holds:
+                    hold.note(ClusterUnavailable(str(error)))
+            shortest = min(hold.session_timeout for hold in holds)
+            time.sleep(max(0.0, began + shortest / _HEARTBEATS_PER_SESSION - time.monotonic()))
 
 
 # During a hold, a classic consumer waits for the answer to its JoinGroup, and a KIP-848 consumer for its partitions. A
@@ -67,14 +106,20 @@ class Hold:
     ``with`` block of `hold`, no consumer got one during the block.
     """
 
-    def __init__(self, member: PlaceholderMember, connections: HoldConnections, holder: str) -> None:
+    def __init__(self, member: PlaceholderMember, holds: Holds, holder: str) -> None:
         self.group = member.group
         self.lost: str | None = None
-        self._member, self._connections, self._holder = member, connections, holder
+        self.heartbeat = member.heartbeat
+        self._member, self._holds, self._holder = member, holds, holder
         self._error: Exception | None = None
-        self._joined, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._join_and_stay, name=f"hold {member.group}", daemon=True)
-        self._thread.start()
+        self._joined = threading.Event()
+        self._is_over = False
+        threading.Thread(target=self._join, name=f"hold {member.group}", daemon=True).start()
+
+    @property
+    def session_timeout(self) -> float:
+        """Seconds after which the coordinator removes this process's member if no heartbeat arrives."""
+        return self._member.session_timeout
 
     @property
     def member_id(self) -> str:
@@ -98,7 +143,7 @@ class Hold:
         """
         # The coordinator lists the member, and lets others wait, before it answers the join. The answer takes
         # group.initial.rebalance.delay.ms (3 s by default).
-        connection = self._connections.usual
+        connection = self._holds.usual
         while not (self._member.is_listed(connection) or self._joined.wait(_POLL_SECONDS)):
             pass
         if self._error is not None:
@@ -107,62 +152,52 @@ class Hold:
             self._member.leave(connection)  # otherwise the join may wait for the others
             raise Refused(f"group {self.group!r} can't be held: {REFUSED}")
 
-    def _join_and_stay(self) -> None:
+    def _join(self) -> None:
         # If another broker becomes the coordinator after the join was answered, the membership continues there.
         # If before, the membership ends, and `lost` says so.
         # A connection of its own, because brokers answer a join late, and take the member's client id from it.
-        config = self._connections.config
+        config = self._holds.config
         config = replace(config, client_id=self._holder or config.client_id)
         try:
             with closing(KafkaConnection(config)) as patient:
-                self._member.join(patient, self._connections.session_timeout)
+                self._member.join(patient, self._holds.session_timeout)
+            self._holds.add(self)
         except Exception as error:  # noqa: BLE001  raised in the thread that waits for the membership
             self._error = error
             self.lost = f"group {self.group!r} is no longer held: {error}"
             if isinstance(error, ClusterUnavailable):
                 self.lost = f"it is not known whether group {self.group!r} is still held: {error}"
-            return
         finally:
             self._joined.set()
-        self._send_heartbeats()
 
     def _end(self) -> None:
-        """Send a last heartbeat, and end the thread that sends heartbeats."""
-        # The last heartbeat sets `lost` if the coordinator has removed this member.
-        self._over.set()
-        self._thread.join()
+        """Send a last heartbeat, which sets `lost` if the coordinator has removed this member, and no further one."""
+        self._joined.wait()
+        if self._error is None:
+            self._holds.remove(self)
+            self._holds.beat([self])
+        self._is_over = True
 
-    def _send_heartbeats(self) -> None:
-        over = False
-        while not (self._send_heartbeat() or over):
-            over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
+    def note(self, answer: KafkaErrorClass | MigrateGroupsError) -> None:
+        """Note the answer to a heartbeat: an error class of the response, or why there is none.
 
-    def _send_heartbeat(self) -> bool:
-        """Send a heartbeat, and return whether the coordinator refused it. If so, consumers may get partitions again.
-
-        ``lost`` becomes None if the coordinator accepts the heartbeat, else the reason: the coordinator refused the
-        heartbeat or did not answer.
+        ``lost`` becomes None if the coordinator accepted the heartbeat, because it has not removed this member, even if
+        it left heartbeats unanswered. Otherwise it is the reason why consumers may get partitions again.
         """
-        tries = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(ClusterUnavailable),
-            stop=tenacity.stop_after_attempt(_TRIES_PER_SESSION),
-            reraise=True,
-        )
-        try:
-            error = tries(self._connections.session.run, self._member.heartbeat, doing="sending a heartbeat")
-        except Exception as silence:  # noqa: BLE001  otherwise the thread would end with `lost` unset
-            self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
-            return False
-        if error is kafka_errors.NoError:
-            self.lost = None  # the coordinator has not removed this member, even if it left heartbeats unanswered
-            return False
-        self.lost = f"group {self.group!r} is no longer held: its coordinator answered {in_kafkas_words(error)}"
-        return True
+        if self._is_over:
+            return  # an answer to an earlier heartbeat, or the coordinator has removed this member
+        if answer is kafka_errors.NoError:
+            self.lost = None
+        elif isinstance(answer, MigrateGroupsError):
+            self.lost = f"it is not known whether group {self.group!r} is still held: {answer}"
+        else:
+            self._is_over = True
+            self.lost = f"group {self.group!r} is no longer held: its coordinator answered {in_kafkas_words(answer)}"
 
 
 @contextmanager
 def hold(
-    connections: HoldConnections,
+    holds: Holds,
     group: str,
     partitions: Collection[TopicPartition],
     *,
@@ -182,14 +217,14 @@ def hold(
     `ClusterUnavailable`.
     """
     member = PlaceholderMember(group, partitions, assignor)
-    members = member.members(connections.usual)
+    members = member.members(holds.usual)
     killed = [each for each, client_id in members.items() if holder and client_id == holder]
     for each in killed:
-        member.remove(connections.usual, each)
+        member.remove(holds.usual, each)
     if len(killed) < len(members):
         raise Refused(f"group {group!r} can't be held: {REFUSED}")
     try:
-        held = Hold(member, connections, holder)
+        held = Hold(member, holds, holder)
         try:
             held._await_membership()
             yield held
@@ -198,7 +233,7 @@ def hold(
     finally:
         # After an error the session timeout removes the member.
         with suppress(MigrateGroupsError):
-            member.leave(connections.session)
+            member.leave(holds.session)
 
 
 def without_holder(description: GroupDescription, holders: Collection[str]) -> GroupDescription:

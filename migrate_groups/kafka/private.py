@@ -151,7 +151,7 @@ class Client:
         try:
             result: T = self._manager.run(within_its_time)
         except RuntimeError as error:
-            if "NetworkSelector closed" not in str(error):
+            if "NetworkSelector closed" not in str(error) and "Transport closed" not in str(error):
                 raise
             raise kafka_errors.KafkaConnectionError("closed, because another request failed") from error
         return result

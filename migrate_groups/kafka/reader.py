@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, raise_first
@@ -15,8 +16,9 @@ from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
+from migrate_groups.kafka.together import Together
 from migrate_groups.model.apis import Offers
-from migrate_groups.model.groups import GroupListing, GroupWithOffsets, Wanted
+from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
     OffsetLimits,
@@ -38,6 +40,9 @@ class KafkaPythonReader(Logs):
         self._commits = Commits(self._connection, self.principal)
         self._descriptions = Descriptions(self._connection, self._commits)
         self._config = config
+        self._described = Together[None, GroupDescription | MigrateGroupsError](self._descriptions.by_group)
+        self._observed = Together(self._descriptions.with_offsets)
+        self._committed_now = Together(partial(self._commits.read, wait=False))
 
     def close(self) -> None:
         """Close the connection."""
@@ -53,11 +58,11 @@ class KafkaPythonReader(Logs):
 
     def describe_groups(self, groups: Collection[str]) -> ByGroup:
         """Send DescribeGroups; and ConsumerGroupDescribe for KIP-848 groups, after ListGroups has named them."""
-        return self._descriptions.by_group(groups)
+        return self._described(dict.fromkeys(groups))
 
     def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
         """Send DescribeGroups, ConsumerGroupDescribe for KIP-848 groups, and OffsetFetch without waiting in between."""
-        return self._descriptions.with_offsets(wanted)
+        return self._observed(wanted)
 
     def describe_after_ends(
         self, partitions: Collection[TopicPartition], group: str
@@ -90,7 +95,7 @@ class KafkaPythonReader(Logs):
         self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Send OffsetFetch with ``require_stable``."""
-        return self._commits.read(wanted, wait=wait)
+        return self._commits.read(wanted, wait=True) if wait else self._committed_now(wanted)
 
     def round_trip(self) -> float:
         """Send nothing."""

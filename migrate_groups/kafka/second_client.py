@@ -11,6 +11,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAut
 from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka.child import GRACE_SECONDS, Child, question
 from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.together import Together
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import counted
 
@@ -33,6 +34,7 @@ class SecondClient:
         self._child: Child | None = None
         self._is_closed = False
         self._one_at_a_time = threading.Lock()
+        self._together = Together(self._committed_of)
 
     def start(self) -> None:
         """Start the child process if it is not running; do not wait for it."""
@@ -61,6 +63,11 @@ class SecondClient:
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Ask the child process. Metadata is left out."""
+        return self._together(wanted)
+
+    def _committed_of(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
         }

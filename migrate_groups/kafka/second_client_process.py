@@ -24,7 +24,8 @@ _MOST_CONSUMERS = 16
 # and with SIGABRT after admin time-outs. `Consumer.committed` survived both, and does not join the group. It reads with
 # `require_stable`, because librdkafka's isolation.level is read_committed by default. Metadata is left out, because
 # confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
-# The clients that `connect` has connected, by configuration and group; an admin client has the group None.
+# The clients that are connected, by configuration and group; an admin client has the group None. It reads several
+# groups, and stays, because a fleet reads groups again and again.
 _connected: dict[tuple[str, str | None], Any] = {}
 
 
@@ -33,11 +34,10 @@ def connect(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout:
 
     Errors are ignored, because the next `committed` then connects itself.
     """
-    _connected.clear()
-    if len(groups) > 1:
-        admin = AdminClient(with_token(config))
-        _read_by_admin(admin, groups, timeout)
-        _connected[_key(config, None)] = admin
+    if _key(config, None) in _connected:
+        return
+    if len(groups) > 1 or _connected:
+        _by_admin(config, groups, timeout)
         return
     for group, partitions in groups.items():
         consumer, said = _consumer(config, group)
@@ -58,7 +58,7 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
     crash this process.
     """
     until = time.monotonic() + timeout
-    found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}
+    found = _by_admin(config, groups, timeout) if len(groups) > 1 or _key(config, None) in _connected else {}
     left = {group: partitions for group, partitions in groups.items() if group not in found}
     return found | committed_alone(config, left, until - time.monotonic())
 
@@ -93,9 +93,15 @@ def cluster_id(config: dict[str, Any], timeout: float) -> str:
 
 
 def _by_admin(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    connected = _connected.pop(_key(config, None), None)
-    admin = AdminClient(with_token(config)) if connected is None else connected  # a client without events is falsy
-    return _read_by_admin(admin, groups, timeout)
+    """Return the committed offsets of the groups that librdkafka's admin client could read."""
+    key = _key(config, None)
+    if key not in _connected:
+        _connected.clear()  # those with an earlier token, too
+        _connected[key] = AdminClient(with_token(config))
+    found = _read_by_admin(_connected[key], groups, timeout)
+    if len(found) < len(groups):
+        del _connected[key]
+    return found
 
 
 def _read_by_admin(admin: AdminClient, groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:

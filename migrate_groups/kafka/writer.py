@@ -13,7 +13,7 @@ from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.hold import Hold, HoldConnections, hold
+from migrate_groups.kafka.hold import Hold, Holds, hold
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -29,12 +29,12 @@ class KafkaPythonWriter(KafkaPythonReader):
     def __init__(self, config: ClientConfig) -> None:
         super().__init__(config)
         self._holds: dict[str, Hold] = {}
-        self._for_holds = HoldConnections.of(config, self._connection)
+        self._all_holds = Holds(config, self._connection)
 
     def close(self) -> None:
         """Close all connections."""
         super().close()
-        self._for_holds.close()
+        self._all_holds.close()
 
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -65,7 +65,7 @@ class KafkaPythonWriter(KafkaPythonReader):
         self, group: str, partitions: Collection[TopicPartition], assignor: str = "", holder: str = ""
     ) -> Iterator[Hold]:
         """Join the group, and send its heartbeats. Raises `NotAuthorized` without Read on the group."""
-        with hold(self._for_holds, group, partitions, assignor=assignor, holder=holder) as holding:
+        with hold(self._all_holds, group, partitions, assignor=assignor, holder=holder) as holding:
             self._holds[group] = holding
             self._descriptions.holders.add(holding.member_id)
             try:

@@ -107,7 +107,7 @@ def settle(shown: Plan, clock: Clock, events: Events) -> None:
     The caller then checks that no consumer has committed during the wait.
     """
     if shown.options.settle:
-        events.said(f"waiting {shown.options.settle:g} s to see that no consumer commits")
+        events.doing(f"waiting {shown.options.settle:g} s to see that no consumer commits")
         clock.sleep(shown.options.settle)
 
 
@@ -213,7 +213,7 @@ def watch_afterwards(
     if not (execution.is_whole and groups):
         return execution
     if seconds:
-        events.said(
+        events.doing(
             f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice"
         )
         execution = guard(reader, execution, seconds, clock, elsewhere)

@@ -103,6 +103,10 @@ class Events(ReadingEvents, Protocol):
         """
         ...
 
+    def doing(self, line: str) -> None:
+        """Show a line that says what the command does now. In a fleet of many groups it may be left out."""
+        ...
+
     def ending(self) -> None:
         """Wait for what `read_back` has started. Meanwhile no other command may write with the same receipt.
 
@@ -169,4 +173,7 @@ class Silent:
         return in_silence(doing, done)
 
     def said(self, line: str) -> None:
+        """Ignore the line of text."""
+
+    def doing(self, line: str) -> None:
         """Ignore the line of text."""

@@ -39,7 +39,7 @@ class Wait:
     - offsets: read the committed offsets, and wait for pending transactional commits, even if ``settle`` is 0.
     - may_be_gone: a group that does not exist counts as stopped.
     - progress: called after each check.
-    - said: called with a line for the user when ``settle`` begins.
+    - doing: called with a line for the user when ``settle`` begins.
     - get_ready: called at the beginning of ``settle``, and part of it. Gets what was observed of each group.
     """
 
@@ -48,7 +48,7 @@ class Wait:
     offsets: bool = False
     may_be_gone: bool = False
     progress: StopProgress = lambda reasons, looks, seconds: None
-    said: Callable[[str], None] = lambda line: None
+    doing: Callable[[str], None] = lambda line: None
     get_ready: Callable[[Mapping[str, ObservedGroup]], object] = lambda looks: None
 
 
@@ -90,7 +90,7 @@ def prove_stopped(
         which = [*map(str, patterns)] or topics
         what = f"{some(which)} of {some(groups)}" if which else some(groups)
         settle = span_in_words(timedelta(seconds=how.settle))
-        how.said(
+        how.doing(
             f"{clock.monotonic() - started:4.0f} s  stopped: {what}; waiting {settle} to see that nothing is committed"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.errors import UsageError
@@ -44,19 +44,17 @@ class Rename:
         return self.new.replace("*", name[len(before) : len(name) - len(after)])
 
 
-def new_names(names: Mapping[str, str], groups: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the new name of each group to which a rule applies, and the old names of the rules that apply to no group.
+def new_names(rules: Sequence[Rename], names: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the new name of each name to which a rule applies, and the old names of the rules that apply to none.
 
-    names: new names by old names, which may be patterns with a star. The first rule that applies gives the name.
-    Raises `UsageError` if a rule is malformed.
+    The first rule that applies gives the name.
     """
-    rules = [Rename(old=old, new=new, option="--rename") for old, new in names.items()]
     found: dict[str, str] = {}
-    for group in groups:
-        new = next((new for rule in rules if (new := rule.name(group)) is not None), None)
+    for name in names:
+        new = next((new for rule in rules if (new := rule.name(name)) is not None), None)
         if new is not None:
-            found[group] = new
-    return found, [rule.old for rule in rules if not any(rule.name(group) is not None for group in groups)]
+            found[name] = new
+    return found, [rule.old for rule in rules if not any(rule.name(name) is not None for name in names)]
 
 
 def _not_a_rename(option: str, text: str) -> UsageError:

@@ -81,6 +81,25 @@ class WriteOptions:
         return {name: value for name, value in asdict(self).items() if name not in FREE}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetLimits:
+    """The limits of a fleet, in which many groups are handed over side by side.
+
+    - max_stopped: how many groups may be between their stop and the start of the new group at once, where
+      ``--stop-command`` stops them.
+    - max_failures: after so many groups that were begun and failed, no more groups are begun.
+
+    Raises `UsageError` for a value that is not a whole number, or below 1.
+    """
+
+    max_stopped: int = 50
+    max_failures: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("max_stopped", "max_failures"):
+            check_whole_number(name, getattr(self, name), least=1)
+
+
 def in_words(value: object) -> str:
     """Return the value of an option as users write it: a float is a number of seconds, such as ``30s``."""
     if isinstance(value, tuple):

@@ -69,16 +69,6 @@ def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None, co
     notes: sentences above the partitions, such as those of `planned_stop`. plan_file: the file with the
     whole plan; None if the plan was not saved. command: what to type next.
     """
-    origins = _origins(plan)
-    origin: Column[Change] = Column("from", TEXT, lambda change: origins.get(change.topic_partition))
-    changes = Table(
-        columns=[*_CHANGED, *([origin] if origins else [])],
-        rows=plan.changes,
-        thing="partition",
-        most=_MOST_ROWS,
-        elsewhere=": pass --plan-out to save all",
-        groups=Groups(_tally),
-    )
     places = {"Cluster": plan.cluster_id}
     if plan.translation is not None:
         places = {"From cluster": plan.translation.cluster_id, "to cluster": plan.cluster_id}
@@ -86,13 +76,31 @@ def plan(plan: Plan, notes: Iterable[str] = (), plan_file: str | None = None, co
         title=f"Consumer groups: {_tally(plan.changes)}",
         verdict=shown.Verdict(plan.verdict, _MEANING[plan.verdict], plan.verdict is not Verdict.REFUSE),
         places=places,
-        parts=[*(Line(note, Tone.NOTE) for note in notes), changes, _checks(plan.checks)],
+        parts=[
+            *(Line(note, Tone.NOTE) for note in notes),
+            changed_partitions([plan]),
+            _checks(plan.checks),
+        ],
         details=[_hand_overs(plan)],
         everything=(plan_file, "has every partition")
         if plan_file
         else ("--plan-out plan.json", "saves every partition"),
         command="" if plan.verdict is Verdict.REFUSE else command,
         ids={"intent": plan.intent, "content": plan.content},
+    )
+
+
+def changed_partitions(plans: Sequence[Plan]) -> Table[Change]:
+    """Return a table of the changes of committed offsets, which a comment shows folded, one group after the other."""
+    origins = {place: text for plan in plans for place, text in _origins(plan).items()}
+    origin: Column[Change] = Column("from", TEXT, lambda change: origins.get((change.group, change.topic_partition)))
+    return Table(
+        columns=[*_CHANGED, *([origin] if origins else [])],
+        rows=[change for plan in plans for change in plan.changes],
+        thing="partition",
+        most=_MOST_ROWS,
+        elsewhere=": pass --plan-out to save all",
+        groups=Groups(_tally),
     )
 
 
@@ -178,13 +186,19 @@ def _tally(changes: Iterable[Change]) -> str:
     return f"{counted(counts.total(), 'partition')} ({actions or 'nothing to do'})"
 
 
-def _origins(plan: Plan) -> dict[TopicPartition, str]:
+def _origins(plan: Plan) -> dict[tuple[str, TopicPartition], str]:
     """Return the source partition and offset of each target partition as text, such as ``orders-0 at 500``.
 
-    If the mirror is behind in the partition, the text says by how many records. Empty if the groups are on one cluster.
+    The result is by target group and partition. If the mirror is behind in the partition, the text says by how many
+    records. Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
-    return {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
+    texts = {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
+    return {
+        (change.group, change.topic_partition): texts[change.topic_partition]
+        for change in plan.changes
+        if change.topic_partition in texts
+    }
 
 
 def _lag(each: TranslatedOffset) -> str:

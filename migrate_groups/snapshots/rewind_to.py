@@ -22,7 +22,7 @@ class ToTime:
     moment: int
 
     def __post_init__(self) -> None:
-        check_whole_number("ToTime", self.moment, negative=True)  # `checked_moment` explains a time before 1970
+        check_whole_number("ToTime", self.moment, least=None)  # `checked_moment` explains a time before 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ShiftBy:
     offsets: int
 
     def __post_init__(self) -> None:
-        check_whole_number("ShiftBy", self.offsets, negative=True)
+        check_whole_number("ShiftBy", self.offsets, least=None)
 
 
 @dataclass(frozen=True, slots=True)

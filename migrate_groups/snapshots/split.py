@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate_groups.errors import InvalidInput, Refused
-from migrate_groups.model.renames import new_names
+from migrate_groups.model.renames import Rename, new_names
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern, advice_for
 from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate_by_group
 from migrate_groups.text import did_you_mean, is_unicode, named, some
@@ -67,16 +67,16 @@ class SplitSpec:
                 "[stay] of a spec"
             )
 
-    def renamed(self, names: Mapping[str, str]) -> SplitSpec:
+    def renamed(self, rules: Sequence[Rename]) -> SplitSpec:
         """Return the split with other group names.
 
-        names: new names by old names, as `new_names` takes them; other groups keep their names. If the source group
-        has the same name as a target group (on another cluster), only the target group is renamed.
+        A group to which no rule applies keeps its name. If the source group has the same name as a target group (on
+        another cluster), only the target group is renamed.
 
         Raises `InvalidInput` if an old name is not in the split, or if a new name is empty, not UTF-8 or used twice.
         """
         known = [self.source, *(target.group for target in self.targets)]
-        names, unknown = new_names(names, known)
+        names, unknown = new_names(rules, known)
         if unknown:
             advice = did_you_mean(unknown, known) or "rename only its source group and its target groups"
             raise InvalidInput(f"{named('group', unknown)} not found in the split: {advice}")

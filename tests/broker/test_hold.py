@@ -33,7 +33,7 @@ from kafka.admin import (
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection
-from migrate_groups.kafka.hold import Hold, HoldConnections
+from migrate_groups.kafka.hold import Hold, Holds
 from migrate_groups.kafka.hold import hold as hold_with
 from migrate_groups.kafka.placeholder_member import PlaceholderMember
 from migrate_groups.kafka.second_client import SecondClient
@@ -58,8 +58,8 @@ def hold(
     """Hold a group with connections that no other hold uses."""
     with (
         closing(KafkaConnection(config)) as usual,
-        closing(HoldConnections.of(config, usual, session_timeout)) as connections,
-        hold_with(connections, group, partitions, **options) as held,
+        closing(Holds(config, usual, session_timeout)) as holds,
+        hold_with(holds, group, partitions, **options) as held,
     ):
         yield held
 

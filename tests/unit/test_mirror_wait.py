@@ -48,7 +48,7 @@ class Application(Silent):
         move.source.join("g", Member(member_id="app", client_id="app", host="/h", subscription=orders))
         self.stopped_at: float | None = None
 
-    def said(self, line: str) -> None:
+    def doing(self, line: str) -> None:
         now = self.move.clock.monotonic()
         self.lines.append((now, line))
         if STOP in line:

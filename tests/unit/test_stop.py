@@ -55,7 +55,7 @@ def test_the_stop_is_said_before_the_settle_time():
     cluster.commit("big", TopicPartition("t", 0), 5)
     cluster.join("big", MEMBER)
     clock = FakeClock(lambda: cluster.leave("big", "m") if cluster.description("big").members else None)
-    how = Wait(wait=60, settle=90, said=lambda line: said.append((clock.slept, line)))
+    how = Wait(wait=60, settle=90, doing=lambda line: said.append((clock.slept, line)))
     prove_stopped(cluster, ["big"], clock, how)
     prove_stopped(cluster, ["big"], FakeClock(), how, topics=["t"])
     (at, line), (_, of_topics) = said

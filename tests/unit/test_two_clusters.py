@@ -345,7 +345,7 @@ def test_a_translated_offset_that_is_lost_is_named_also_with_an_approved_plan(mo
 def test_a_group_that_keeps_its_name_is_renamed_on_the_target_only():
     """``--rename`` changes a group's name only on the target cluster, so a move can be rehearsed with another group."""
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("orders"),)),))
-    renamed = spec.renamed({"g": "rehearsal"})
+    renamed = spec.renamed([Rename.parse("g=rehearsal", "--rename")])
     assert (renamed.source, renamed.targets[0].group) == ("g", "rehearsal")
 
 

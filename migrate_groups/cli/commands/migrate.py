@@ -6,18 +6,19 @@ import os
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import move_groups, options, plans
+from migrate_groups.cli import options, plans
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.fleet import FleetCommand, FleetTerminal
 from migrate_groups.cli.hand_over import HandOver
-from migrate_groups.cli.move_groups import MoveGroups
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.typed_command import without_dry_run
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.hand_over.fleet import Part
+    from migrate_groups.model.renames import Rename
     from migrate_groups.planning.plan import Plan
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
@@ -145,9 +148,10 @@ def migrate(
       topics = ["legacy.*"]
 
     With --to-bootstrap-server or --to-command-config, the new groups are on another cluster, to which a mirror copies
-    the topics. Each offset is translated exactly to the offset in the copy, by the content of the records. SPEC may
-    name whole groups then, which keep their names: groups = ["billing", "search-*"]. They move one after the other,
-    and --plan-out and --approved name a folder.
+    the topics. Each offset is translated exactly to the offset in the copy, by the content of the records.
+
+    A SPEC with groups = ["billing", "search-*"] hands over whole groups side by side: a fleet. On one cluster it names
+    the new ones: rename = ["*=eu.*"]. --plan-out and --approved name a folder then.
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """  # noqa: D301  (\b keeps the lines of the sample apart)
@@ -160,22 +164,22 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
     copies.check(target)
-    names, file = _names(rename), split_toml.load_any(spec)
+    rules, file = _rules(rename), split_toml.load_any(spec)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     run.check_place()
-    is_whole = isinstance(file, split_toml.GroupsFile)
+    is_fleet = isinstance(file, split_toml.GroupsFile)
     plans.check_dry_run_options(
-        None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
+        None if is_fleet else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
     given = write_options.given() | {
         "accept_reread": copies.accept_reread,
         "trust_copy": tuple(copies.trust_copy or ()),
     }
-    seconds, by = parse_duration(wait, "--wait"), written_by(reference)
+    seconds, by, clock = parse_duration(wait, "--wait"), written_by(reference), SystemClock()
 
-    def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
-        commands = ApplicationCommands.of(stop_command, start_command, restart_command, run.folder)
-        reviewed = _approved(approved)
+    def hand_over(
+        file: SplitFile, run: RunDir, reviewed: tuple[str, Plan] | None, part: Part[Any] | None = None
+    ) -> HandOver:
         wanted = MigrateRequest(
             file=file,
             options=replace(file.options, **given),
@@ -185,22 +189,21 @@ def migrate(
             approved=reviewed,
             by=by,
         )
-        terminal = Terminal(
-            yes=yes,
+        terminal = (partial(FleetTerminal, part=part) if is_fleet else Terminal)(
+            yes=yes or is_fleet,
             output_format=output_format,
-            plan_out=plan_out,
+            plan_out=None if is_fleet else plan_out,
             force=force,
-            commands=commands,
-            is_part=is_whole,
+            commands=ApplicationCommands.of(stop_command, start_command, restart_command, run.folder),
             events=events,
             run=run.folder,
         )
-        return HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
+        return HandOver(wanted=wanted, terminal=terminal, clock=clock)
 
     mirror = copies.open_mirror(connection, target, writes=not dry_run) if target.is_named else nullcontext()
     written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
-        one = hand_over(replace(file, spec=file.spec.renamed(names)), run, plan_out, approved)
+        one = hand_over(replace(file, spec=file.spec.renamed(rules)), run, _approved(approved))
         if not target.is_named:
             one.wanted.file.spec.check_other_groups()
         if dry_run:
@@ -208,15 +211,24 @@ def migrate(
         else:
             _write(one, mirror, written_to)
         return
-    groups = WholeGroups(file=file, names=names, reviewed=approved)
-    whole = MoveGroups(wanted=groups, run=run, plans=plan_out, hand_over=hand_over)
-    whole.check(output_format, has_target=target.is_named, force=force)
+    fleet = FleetCommand(
+        wanted=WholeGroups(file=file, renames=rules, reviewed=approved),
+        run=run,
+        plans=plan_out,
+        hand_over=hand_over,
+        clock=clock,
+        yes=yes,
+        stops=stop_command is not None,
+        wait=seconds,
+    )
+    fleet.check(output_format, force=force)
     if not dry_run:
         Terminal(yes=yes).check_can_be_asked()
     with mirror as opened:
-        assert opened is not None  # noqa: S101  a target cluster is named
-        found = (whole.plan if dry_run else whole.move)(opened, written_to)
-    move_groups.conclude(found, output_format, plan_out, detailed=detailed_exitcode)
+        if dry_run:
+            fleet.dry_run(opened, written_to, output_format, detailed=detailed_exitcode)
+        else:
+            fleet.write(opened, written_to, output_format)
 
 
 def _dry_run(
@@ -249,12 +261,10 @@ def _approved(path: Path | None) -> tuple[str, Plan] | None:
     return str(path), plan_json.load(path).plan
 
 
-def _names(renames: list[str] | None) -> dict[str, str]:
+def _rules(renames: list[str] | None) -> list[Rename]:
     from migrate_groups.model.renames import Rename
 
     rules = [Rename.parse(each, "--rename") for each in renames or []]
-    names = {each.old: each.new for each in rules}
-    if len(names) < len(rules):
-        twice = [old for old, count in Counter(each.old for each in rules).items() if count > 1]
+    if twice := [old for old, count in Counter(each.old for each in rules).items() if count > 1]:
         raise UsageError(f"--rename is given more than once for {named('group', twice)}: give one name")
-    return names
+    return rules

@@ -46,7 +46,7 @@ def verify(
         from migrate_groups.migration.stop import Wait, prove_stopped
 
         terminal = Terminal(events=events)
-        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=terminal.still_running, said=terminal.said)
+        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=terminal.still_running, doing=terminal.doing)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
         left_out = warn_of_hidden_topics(reader)
     from migrate_groups.show.short_results import VerifyDocument, verified

@@ -30,7 +30,7 @@ def watch_after_hold(
     # Added partitions are looked for again at the end, and are no reason not to watch.
     execution = replace(execution, added=())
     if seconds and execution.is_whole:
-        events.said(f"{some(sorted(watched(execution)))} is no longer held: watching it for {seconds:g} s")
+        events.doing(f"{some(sorted(watched(execution)))} is no longer held: watching it for {seconds:g} s")
         execution = guard(reader, execution, seconds, clock)
     execution = with_added_partitions(reader, execution, file.receipt)
     file.record(execution)

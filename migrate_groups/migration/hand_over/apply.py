@@ -123,7 +123,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     agree(shown, wanted.rows.rows, events)
     with locked(clients.writer, journal, file) as journal:
         if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
-            events.said(f"waiting {left:.0f} s to see that no consumer commits")
+            events.doing(f"waiting {left:.0f} s to see that no consumer commits")
         with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):
             clock.sleep(left)
         with after_barrier(clients.writer, barrier, events):

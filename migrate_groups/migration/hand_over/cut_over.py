@@ -68,7 +68,9 @@ class CutOver:
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         self._deadline = clock.monotonic() + wait
         self._commits_pend = False
-        self._ran_until: datetime | None = None
+        reading = shown.reading
+        is_running = bool(running(reading.observed.description, shown.moved))
+        self._ran_until: datetime | None = reading.taken_at if is_running else None
         # Read while the committed offsets settle, and only to send later requests together: no decision rests on them.
         self._settled: Mapping[TopicPartition, int] = {}
         self._targets: Mapping[str, Collection[TopicPartition] | None] = {}
@@ -77,9 +79,14 @@ class CutOver:
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
 
+    def saw_before(self, topics: Iterable[str], ran_until: datetime | None) -> None:
+        """Note topics of the source group's members, and the last reading in which it ran, from before this wait."""
+        self._seen.update(topics)
+        self._ran_until = ran_until or self._ran_until
+
     @property
     def ran_until(self) -> datetime | None:
-        """The last reading in which the source group still ran; None if it did not run during the wait."""
+        """The last reading in which the source group still ran, from the plan on; None if there is none."""
         return self._ran_until
 
     @property
@@ -145,7 +152,7 @@ class CutOver:
         late = _late(planned.plan)
         if late and self._wait:
             most = span_in_words(timedelta(seconds=self._wait))
-            self._events.said(f"waiting up to {most} for the mirror: {_behind(late)}")
+            self._events.doing(f"waiting up to {most} for the mirror: {_behind(late)}")
         while late and (left := deadline - self._clock.monotonic()) > 0:
             self._clock.sleep(min(_MIRROR_POLL_SECONDS, left))
             planned = plan()
@@ -238,7 +245,7 @@ class CutOver:
             offsets=self._commits_pend,
             may_be_gone=self._may_be_gone,
             progress=self._look_on,
-            said=self._events.said,
+            doing=self._events.doing,
             get_ready=self._get_ready,
         )
         prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._shown.moved or ()))

@@ -1,12 +1,13 @@
-"""The consumer groups to move whole to another cluster, from the names and globs in a spec."""
+"""The groups of a fleet: which groups the names and globs of its spec match, and what their new groups are called."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_groups.errors import InvalidInput, Refused, UsageError
 from migrate_groups.files.runs import plan_json
@@ -14,67 +15,105 @@ from migrate_groups.files.runs.run_dir import plan_of_group
 from migrate_groups.files.split_toml import GroupsFile, SplitFile
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS
-from migrate_groups.model.renames import new_names
+from migrate_groups.model.renames import Rename, new_names
 from migrate_groups.text import counted, did_you_mean, named, some
+
+
+class FoundGroups(NamedTuple):
+    """The groups of a fleet.
+
+    splits: by which each group hands over all its topics, by the group's name, in the order of the spec. left_out: why
+    groups that the spec matches are not in ``splits``, by their name.
+    """
+
+    splits: Mapping[str, SplitFile]
+    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeGroups:
-    """The consumer groups of a spec file that move to another cluster with all their topics.
+    """The groups of a spec file that hand over all their topics, each to one new group.
 
     - file: the spec file.
-    - names: the new name on the target cluster of each group that is renamed, by its old name, as `new_names` takes it.
+    - renames: rules that come before those of the spec.
     - reviewed: the folder of the reviewed plans; None: no plan was reviewed.
     """
 
     file: GroupsFile
-    names: Mapping[str, str] = field(default_factory=dict)
+    renames: Sequence[Rename] = ()
     reviewed: Path | None = None
 
-    def find(self, reader: GroupReader) -> list[str]:
-        """Return the names of the groups, each once, in the order of the spec.
+    def find(self, reader: GroupReader, *, elsewhere: bool) -> FoundGroups:
+        """Return the groups, each once, in the order of the spec.
 
-        reader: the reader of the source groups. Raises `InvalidInput` if a glob of the spec matches no group, or if a
-        reviewed plan is invalid. Raises `UsageError` if ``names`` has an unknown group, or gives several groups one
-        name. Raises `ClusterUnavailable` and `NotAuthorized`.
+        reader: the reader of the source groups. elsewhere: whether the new groups are on another cluster.
+
+        Raises `InvalidInput` if a glob of the spec matches no group, if a group needs another name and gets none, or if
+        a reviewed plan is invalid. Raises `UsageError` if a rule names an unknown group, or gives several groups one
+        name. Raises `Refused` if no group was reviewed; `ClusterUnavailable` and `NotAuthorized`.
         """
         plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
-        reviewed = {each.translation.group for each in plans if each.translation is not None}
-        found = _find(reader, self.file.groups, reviewed)
-        names, unknown = new_names(self.names, found)
+        reviewed = {change.source_group for plan in plans for change in plan.changes if change.source_group}
+        reviewed |= {plan.translation.group for plan in plans if plan.translation}
+        found = _excluded(_find(reader, self.file.groups, reviewed), self.file.exclude)
+        targets = self._targets(found)
+        left_out: dict[str, str] = {}
+        if not elsewhere:
+            # A re-run finds the new groups of groups that were handed over before.
+            by_glob = set(found) - set(self.file.groups)
+            new = {target: group for group, target in targets.items() if target != group}
+            left_out = {
+                each: f"it is the new group of {new[each]}" for each in found if each in new and each in by_glob
+            }
+            _check_other_names({each: target for each, target in targets.items() if each not in left_out})
+        if self.reviewed is not None:
+            without = [group for group in targets if not plan_of_group(self.reviewed, group).exists()]
+            left_out |= dict.fromkeys(without, f"{self.reviewed} has no plan of it, so it was not reviewed")
+        splits = {
+            group: self.file.of_group(group, target) for group, target in targets.items() if group not in left_out
+        }
+        if not splits:
+            raise Refused(f"no group is left: {some([f'{each} ({why})' for each, why in left_out.items()])}")
+        return FoundGroups(splits, left_out)
+
+    def _targets(self, groups: Sequence[str]) -> dict[str, str]:
+        """Return the name of each group's new group."""
+        rules = [*self.renames, *self.file.renames]
+        names, unknown = new_names(rules, groups)
         if unknown:
-            raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
-        movers: dict[str, list[str]] = defaultdict(list)
-        for group in found:
-            movers[names.get(group, group)].append(group)
-        if merged := {target: groups for target, groups in movers.items() if len(groups) > 1}:
-            target, groups = next(iter(merged.items()))
             raise UsageError(
-                f"--rename would give {target!r} the offsets of {counted(len(groups), 'group')} ({some(groups)}): give "
-                "each group a name of its own"
+                f"{rules[0].option}: {named('group', unknown)} not among the groups of the spec: {some(groups)}"
             )
-        return found
+        targets = {group: names.get(group, group) for group in groups}
+        sharing: dict[str, list[str]] = defaultdict(list)
+        for group, target in targets.items():
+            sharing[target].append(group)
+        for target, sources in sharing.items():
+            if len(sources) > 1:
+                raise UsageError(
+                    f"{(rules[0].option if rules else 'rename')} would give {target!r} the offsets of "
+                    f"{counted(len(sources), 'group')} ({some(sources)}): give each group a name of its own"
+                )
+        return targets
 
-    def of_group(self, group: str) -> SplitFile:
-        """Return the split by which all topics of a group go to its target group."""
-        file = self.file.of_group(group)
-        if names := new_names(self.names, [group])[0]:
-            file = replace(file, spec=file.spec.renamed(names))
-        return file
 
-    def reviewed_plan(self, group: str) -> Path | None:
-        """Return the file of a group's reviewed plan; None if no plan was reviewed.
+def _check_other_names(targets: Mapping[str, str]) -> None:
+    """Raise `InvalidInput` if a new group on the same cluster has the name of a group of the fleet."""
+    same = [group for group, target in targets.items() if target == group]
+    if same:
+        raise InvalidInput(
+            f"{named('group', same)} would keep the name on the same cluster: give other names, for instance with "
+            'rename = ["*=new.*"] in the spec, or pass --to-bootstrap-server for another cluster'
+        )
+    both = [f"{target} (of {group})" for group, target in targets.items() if target in targets]
+    if both:
+        raise InvalidInput(
+            f"{named('new group', both)} also in groups: hand over one after the other, with two specs, or exclude one"
+        )
 
-        Raises `Refused` if the file does not exist.
-        """
-        if self.reviewed is None:
-            return None
-        plan = plan_of_group(self.reviewed, group)
-        if not plan.exists():
-            raise Refused(
-                f"{plan} does not exist, so the move of group {group!r} was not reviewed: have new plans reviewed"
-            )
-        return plan
+
+def _excluded(groups: Sequence[str], exclude: Sequence[str]) -> list[str]:
+    return [group for group in groups if not any(group == each or fnmatch.fnmatchcase(group, each) for each in exclude)]
 
 
 def _find(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str]) -> list[str]:

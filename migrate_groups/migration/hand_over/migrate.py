@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
@@ -57,12 +57,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """A plan to which the user has agreed before, with other groups of a fleet, and what was seen of the group since.
+
+    - shown: the plan.
+    - topics: the topics of the source group's members since.
+    - ran_until: the last reading in which the source group still ran; None if it was not seen running.
+    """
+
+    shown: Prepared
+    topics: Collection[str] = ()
+    ran_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateRequest:
     """The input of `migrate`, which hands over a source group's offsets to target groups.
 
     run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
     group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
-    reviewed. mirror: None if all groups are on one cluster. by: who writes.
+    reviewed. mirror: None if all groups are on one cluster. by: who writes. agreed: the plan to carry out; None: make
+    one.
     """
 
     file: SplitFile
@@ -73,6 +88,7 @@ class MigrateRequest:
     approved: tuple[str, Plan] | None = None
     mirror: Mirror | None = None
     by: WrittenBy = NOT_KNOWN
+    agreed: Agreed | None = None
 
     def __post_init__(self) -> None:
         """Raise `UsageError` if ``hold`` is set and topics stay with the source group."""
@@ -109,7 +125,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
-        shown = _shown(clusters, wanted, file, clock, events)
+        shown = _agreed_before(clusters, wanted, file, events) or _shown(clusters, wanted, file, clock, events)
         if shown is None:
             claim_started(writer, file, clock.now())
             return None
@@ -123,7 +139,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         if stop.must_stop or not stop.source.members:
             which = "consuming the moved topics" if shown.spec.stay else "its applications"
             most = span_in_words(timedelta(seconds=wanted.wait))
-            events.said(f"waiting up to {most} for {shown.spec.source} to stop: stop {which} now")
+            events.doing(f"waiting up to {most} for {shown.spec.source} to stop: stop {which} now")
         steps = CutOver(
             clusters,
             shown,
@@ -133,6 +149,8 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             keep_baseline=run.keep_baseline,
             get_ready=lambda: _make_ready(clients, shown, journal),
         )
+        if wanted.agreed is not None:
+            steps.saw_before(wanted.agreed.topics, wanted.agreed.ran_until)
         final = None
         while final is None:
             steps.wait_for_stop()
@@ -154,7 +172,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                         steps.checkpoints, final.plan, resumed=resumed.content if resumed else None
                     )
                     execution = write_plan(clients, final.plan, file, clock, events, journal)
-                execution = _with_stop(execution, steps, resumed)
+                execution = _with_stop(execution, steps.ran_until, resumed)
                 file.record(execution)
                 until_written.close()
                 keep(clusters, wanted, final, execution, file, clock, events)
@@ -190,12 +208,13 @@ def _with_end(events: Events) -> Iterator[None]:
     events.ending()
 
 
-def _with_stop(execution: Execution, steps: CutOver, resumed: Execution | None) -> Execution:
+def _with_stop(execution: Execution, ran_until: datetime | None, resumed: Execution | None) -> Execution:
     """Return the record of the write with the time until which the source group ran.
 
-    resumed: the write that this one resumes; its time counts if the group has not run since. None if there is none.
+    ran_until: the last reading in which it ran; None if it was not seen running. resumed: the write that this one
+    resumes; its time counts if the group has not run since. None if there is none.
     """
-    ran_until = steps.ran_until or (resumed.outage.ran_until if resumed else None)
+    ran_until = ran_until or (resumed.outage.ran_until if resumed else None)
     return replace(execution, outage=replace(execution.outage, ran_until=ran_until))
 
 
@@ -255,6 +274,18 @@ def _shown(
         refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted, clusters))
     return prepared
+
+
+def _agreed_before(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> Prepared | None:
+    """Return the plan to which the user has agreed before; None if there is none, or another process has written since.
+
+    Its offsets, and the facts that may have changed, are read again before the write, as those of any plan.
+    """
+    if wanted.agreed is None or wanted.agreed.shown.receipt.executions != file.receipt.executions:
+        return None
+    shown = wanted.agreed.shown.of_run(file.receipt)
+    events.stop_planned(_planned_stop(shown, wanted, clusters))
+    return shown
 
 
 def _lacks_offsets(plan: Plan) -> bool:

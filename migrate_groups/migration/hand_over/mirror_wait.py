@@ -71,7 +71,7 @@ def wait_for_mirror(mirror: Mirror, plan: Plan, clock: Clock, wait: float, event
         if is_due:
             is_first = report_at == _QUIET_SECONDS
             first = f"waiting up to {most} for the mirror{running}: " if is_first else f"{waited:4.0f} s  "
-            events.said(f"{first}{_listed(behind)}")
+            events.doing(f"{first}{_listed(behind)}")
             report_at = waited + _REPORT_SECONDS
         clock.sleep(min(_POLL_SECONDS, wait - waited))
 

@@ -71,6 +71,11 @@ class Prepared:
         """The record of the run so far."""
         return self.knowledge.receipt
 
+    def of_run(self, receipt: Receipt) -> Prepared:
+        """Return the same plan for another receipt with the same executions. A new receipt has a new id of the run."""
+        journal = replace(self.journal, facts=replace(self.journal.facts, run=receipt.run))
+        return replace(self, knowledge=replace(self.knowledge, receipt=receipt), journal=journal)
+
     def judged_by(self, checks: Iterable[Check]) -> Prepared:
         """Return the same plan with these checks added."""
         return replace(self, planned=replace(self.planned, plan=self.plan.with_checks(checks)))

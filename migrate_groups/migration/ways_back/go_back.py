@@ -171,9 +171,9 @@ def _wait_for_both(reader: GroupReader, shown: Plan, clock: Clock, events: Event
     old = [group for group, each in described.items() if each.exists]
     seconds = shown.options.settle
     most = span_in_words(timedelta(seconds=wait))
-    events.said(
+    events.doing(
         f"waiting up to {most} for {some([*new, *old], most=10)} to stop: stop their applications now; the offsets "
         f"are written {seconds:g} s after the stop"
     )
-    how = Wait(wait=wait, settle=seconds, progress=events.still_running, said=events.said)
+    how = Wait(wait=wait, settle=seconds, progress=events.still_running, doing=events.doing)
     prove_stopped(reader, [*new, *old], clock, how)

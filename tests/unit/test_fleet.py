@@ -1,4 +1,4 @@
-"""A spec may name whole groups: each is moved to another cluster by its own hand-over, one after the other."""
+"""A fleet: a spec names whole groups, each of which is handed over by itself, beside the others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import migrate_groups as mg
 from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.fleet import FleetCommand
 from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.across.mirror import Mirror
@@ -70,8 +71,9 @@ class Groups(CliHere):
 
     def rows(self, out: str) -> dict[str, list[str]]:
         """Return the rows of the printed table of verdicts, by group: verdict, offsets, and the reason."""
-        lines = out[out.rindex("group  ") :].splitlines()[1:]
-        return {line.split()[0]: line.split()[1:] for line in lines}
+        heading, *lines = out[out.rindex("group  ") :].splitlines()
+        rows = [row for line in lines if len(row := line.split()) > 3 and row[1] not in ("group:", "groups:", "is")]
+        return {row[0]: [*row[2:4], *row[4 + ("outage" in heading) :]] for row in rows}
 
 
 @pytest.fixture
@@ -80,18 +82,13 @@ def cli(tmp_path, monkeypatch) -> Groups:
 
 
 def test_each_group_moves_under_its_name(cli):
-    """Groups are moved in the order of the spec; the groups of a glob are sorted.
-
-    Each group gets a run directory with the spec, the plan and the receipt.
-    """
+    """On another cluster, groups keep their names. Each gets a run directory with spec, plan and receipt."""
     cli.commit(stock=20, **{"search-us": 30, "search-eu": 40, "other": 45})
     cli.spec("stock", "search-*", "search-eu")
     done = cli(*MOVE)
     assert cli.rows(done.stdout) == {"stock": ["moved", "1"], "search-eu": ["moved", "1"], "search-us": ["moved", "1"]}
-    assert [line for line in done.stderr.splitlines() if line.startswith("group ")] == [
-        "group stock, 1 of 3",
-        "group search-eu, 2 of 3",
-        "group search-us, 3 of 3",
+    assert sorted(line for line in done.stderr.splitlines() if "START" in line) == [
+        f"{group}: written and read back: START THE NEW GROUPS NOW" for group in ("search-eu", "search-us", "stock")
     ]
     assert [cli.there(group) for group in ("stock", "search-us", "search-eu", "other")] == [15, 25, 35, None]
     runs = [RunDir(cli.folder / "groups.toml.run").of_group(group) for group in ("stock", "search-us")]
@@ -119,7 +116,7 @@ def test_a_group_that_is_refused_does_not_stop_the_others(cli):
         *("refused", "refused"),
         *("moved", "moved"),
     ]
-    assert "error: group 'none' does not exist on this cluster" in err
+    assert "group 'none' does not exist on this cluster" in out
     last = "error: 2 of 4 groups not done: billing (refused), none (refused): see the reasons in the table"
     assert err.splitlines()[-1].startswith(last)
     assert cli.there("billing") is None
@@ -160,25 +157,28 @@ def test_a_commit_that_waits_for_a_replica_is_handed_over(cli):
 
 
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
-    """A dry run of several groups shows each group's plan and verdict, and writes nothing.
+    """A dry run of several groups shows the verdict of each group's plan, and writes nothing.
 
-    With ``--detailed-exitcode`` it ends with exit code 10 if no group is refused.
+    A comment also has each partition, folded. With ``--detailed-exitcode`` it ends with exit code 10 if no group is
+    refused.
     """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     done = cli(*DRY, "--detailed-exitcode", code=10)
     assert cli.rows(done.stdout) == {"billing": ["pass", "1"], "stock": ["pass", "1"]}
-    assert "orders-0 at 20" in done.stdout
-    assert "orders-0 at 30" in done.stdout
+    comment = cli(*DRY, "--format", "markdown").stdout
+    assert comment.count("<details>") == 2
+    assert "orders-0 at 20" in comment
+    assert "orders-0 at 30" in comment
     assert (cli.there("billing"), (cli.folder / "groups.toml.run").exists()) == (None, False)
     cli.commit(stock=3)
-    assert "1 of 2 groups would not move: stock (refused)" in cli(*DRY, code=3).stderr
+    assert "1 of 2 groups would not be handed over: stock (refused)" in cli(*DRY, code=3).stderr
 
 
 def test_only_what_was_reviewed_is_moved(cli):
-    """With ``--approved``, a group is refused if it has no approved plan, was deleted, or has committed in a new topic.
+    """With ``--approved``, a group is refused if it was deleted, or has committed in a new topic.
 
-    The other groups are moved.
+    A group that a glob matches since then is named and left out. The other groups are moved.
     """
     cli.commit(**{"a-1": 20, "a-2": 30, "a-3": 40})
     cli.spec("a-*")
@@ -193,8 +193,8 @@ def test_only_what_was_reviewed_is_moved(cli):
     status, out, err = cli.outcome(*MOVE, "--approved", "plans")
     assert status == 3
     rows = cli.rows(out)
-    assert [rows[f"a-{number}"][0] for number in range(1, 5)] == ["moved", "refused", "refused", "refused"]
-    assert "a-4.json does not exist, so the move of group 'a-4' was not reviewed" in err
+    assert [rows[f"a-{number}"][0] for number in range(1, 4)] == ["moved", "refused", "refused"]
+    assert "a-4 is left out: plans has no plan of it, so it was not reviewed" in err
     assert "group 'a-3' does not exist" in err
     assert "the plan differs from plans/a-2.json" in err
     assert [cli.there(f"a-{number}") for number in range(1, 5)] == [17, None, None, None]
@@ -205,7 +205,7 @@ def test_only_what_was_reviewed_is_moved(cli):
     [
         (("bill*", "search-*"), (), "matches the glob search-*: correct or remove it"),
         (("billin?x",), (), "did you mean billing?"),
-        (("billing",), ("--format", "markdown"), "--format markdown shows one plan"),
+        (("billing",), ("--format", "csv"), "--format csv shows one plan"),
         (("billing",), ("--approved", "plan.json"), "name the folder of --plan-out"),
         (("billing",), ("--rename", "st*=other*"), "group st* not among the groups of the spec: billing"),
         (("billing",), ("--rename", "billing=*"), "write one * on both sides, or none"),
@@ -228,18 +228,18 @@ def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, re
     assert cli.there("billing") is None
 
 
-def test_whole_groups_need_another_cluster(cli):
-    """A spec of whole groups is refused by `migrate` without ``--to-bootstrap-server``, and by `split`.
+def test_whole_groups_on_one_cluster_need_other_names(cli):
+    """On one cluster, a group that would keep its name is refused, and so is the spec of a fleet by `split`.
 
     A spec that both splits a group and names whole groups is refused, too.
     """
     cli.commit(billing=20)
+    cli.target.commit("billing", ORDERS, 20)
     cli.spec("billing")
     assert "pass --to-bootstrap-server" in cli.fails("migrate", "groups.toml", "--yes", code=2)
-    cli.target.commit("billing", ORDERS, 20)
     cli("snapshot", "billing", "-o", "s.csv")
     line = cli.fails("split", "s.csv", "--spec", "groups.toml", "-o", "t.csv", code=2)
-    assert "names whole groups, which go to another cluster: pass it to migrate" in line
+    assert "names whole groups, which are not split: pass it to migrate" in line
     cli.spec("billing", options='source = "billing"\n')
     assert "write two files" in cli.fails(*MOVE, code=2)
 
@@ -290,20 +290,20 @@ def test_a_star_renames_several_groups(cli):
 
 
 def test_a_running_group_waits_for_the_mirror_and_the_next_one_follows(cli):
-    """A group that runs is refused without having to stop if the mirror is behind at the end of ``--wait``.
+    """Before ``--stop-command``, a group that runs waits for the mirror, and is refused at the end of ``--wait``.
 
-    The next group, which has stopped at an offset that is mirrored, is moved.
+    Another group, which has stopped at an offset that is mirrored, is moved.
     """
     cli.commit(running=30, stopped=20)
     cli.source.join("running", Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"orders"})))
     cli.source.produce("orders", 0, 1, timestamp=51)
     cli.spec("running", "stopped")
-    status, out, err = cli.outcome(*MOVE, "--wait", "1s")
+    status, out, err = cli.outcome(*MOVE, "--wait", "1s", "--stop-command", "true")
     assert status == 3
     rows = cli.rows(out)
     assert (rows["running"][0], rows["stopped"][0]) == ("refused", "moved")
     assert "1 partition behind: orders-0 (1 record)" in " ".join(rows["running"])
-    assert "running to stop" not in err
+    assert "running: stopping the old applications" not in err
     assert (cli.there("running"), cli.there("stopped")) == (None, 15)
 
 
@@ -314,10 +314,9 @@ def test_a_group_without_offsets_is_refused(cli):
     cli.source.join("empty", member)
     cli.source.leave("empty", "m")
     cli.spec("*")
-    status, out, err = cli.outcome(*MOVE)
-    assert status == 3
+    out = cli(*MOVE, code=3).stdout
     assert cli.rows(out)["billing"] == ["moved", "1"]
-    assert "error: group 'empty' has no committed offset, assignment or subscription" in err
+    assert "group 'empty' has no committed offset, assignment or subscription" in out
 
 
 NAMES = ("a/b", "..", ".", "a b", "é", "a\nb", "receipt.json", "a%2Fb", "x" * 300, "x" * 301, "A*?[", "-rf", "~")
@@ -341,13 +340,13 @@ def test_odd_names_are_folders_below_the_run(cli):
 def test_one_document_for_all_groups(cli):
     """``--format json`` prints one JSON document with the verdicts of all groups, even if a group is refused.
 
-    Plans and messages go to stderr.
+    Failures come first. Messages go to stderr.
     """
     cli.commit(billing=20, stock=3)
     cli.spec("billing", "stock")
     for command in (DRY, MOVE):
         document = parsed(cli(*command, "--format", "json", code=3).stdout)
-        first, second = document["groups"]
+        second, first = document["groups"]
         assert document["dry_run"] is (command is DRY)
         assert (first["group"], first["exit_code"], first["offsets"], first["reason"]) == ("billing", 0, 1, None)
         assert (second["verdict"], second["exit_code"], second["offsets"]) == ("refused", 3, None)
@@ -416,7 +415,7 @@ def test_the_python_api_moves_the_groups_of_a_spec(cli, monkeypatch):
     here, there = (Side(each, InMemoryRecords(each)) for each in (cli.source, cli.target))
     mirror = Mirror(here._replace(writer=cli.source), there, TopicNames())
     monkeypatch.setattr(source, "_mirror_to", lambda to, *, writes: mirror)
-    moves = source.whole_groups(cli.folder / "groups.toml", names={"stock": "stock-2"})
+    moves = source.whole_groups(cli.folder / "groups.toml", names={"stock": "stock-2"}, to=target)
     assert list(moves) == ["stock", "search-eu", "search-us"]
     for group, move in moves.items():
         assert move.options.settle == 0
@@ -459,5 +458,159 @@ def test_each_group_has_its_events(cli):
     whole = ["planned", "waiting", "stopped", "written", "START", "moved", "done"]
     assert of_group == {"one": whole, "two": ["planned", "done"]}
     ends = [(each["run"], *each["source_groups"], each["exit_code"]) for each in found if each["event"] == "done"]
-    assert ends == [("groups.toml.run/one", "one", 0), ("groups.toml.run/two", "two", 3), (None, 3)]
+    assert ends == [("groups.toml.run/two", "two", 3), ("groups.toml.run/one", "one", 0), (None, 3)]
     assert found[-1]["event"] == "done"
+
+
+HERE = ("migrate", "groups.toml", "--yes")
+
+
+def fleet(cli: Groups, *, renames: str = '"*=new.*"', exclude: str = "", limits: str = "") -> None:
+    """Write a spec for all groups of one cluster."""
+    (cli.folder / "groups.toml").write_text(
+        f"groups = ['*']\nrename = [{renames}]\nexclude = [{exclude}]\n[fleet]\n{limits}\n{OPTIONS}", encoding="utf-8"
+    )
+
+
+def test_a_fleet_on_one_cluster(cli):
+    """On one cluster, each group is handed over to the group that the rules of the spec name, unless it is excluded."""
+    for group, offset in {"orders": 20, "stock": 30, "test-orders": 10}.items():
+        cli.target.commit(group, ORDERS, offset)
+    fleet(cli, renames='"stock=warehouse", "*=eu.*"', exclude='"test-*"')
+    done = cli(*HERE)
+    assert cli.rows(done.stdout) == {"orders": ["moved", "1"], "stock": ["moved", "1"]}
+    assert [cli.there(group) for group in ("eu.orders", "warehouse", "eu.test-orders")] == [20, 30, None]
+    assert "2 groups: 2 moved, 2 offsets" in done.stdout
+
+
+def test_a_fleet_again_leaves_its_new_groups_out(cli):
+    """If a glob also matches the new groups of an earlier run, they are named and left out."""
+    cli.target.commit("orders", ORDERS, 20)
+    fleet(cli)
+    cli(*HERE)
+    done = cli(*HERE)
+    assert "new.orders is left out: it is the new group of orders" in done.stdout
+    assert cli.rows(done.stdout) == {"orders": ["moved", "1"]}
+    assert [each.group for each in cli.target.list_groups() if each.group.startswith("new.new")] == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ('groups = ["orders"]', "group orders would keep the name on the same cluster"),
+        ('groups = ["orders", "stock"]\nrename = ["orders=stock", "stock=x"]', "new group stock (of orders) also in"),
+        ('groups = ["orders"]\nexclude = ["o*"]', "no group is left"),
+        ('groups = ["orders"]\nrename = ["*=x.*"]\n[fleet]\nmax_stopped = 0', "max_stopped is 0; expected a whole"),
+        ('groups = ["orders"]\nrename = ["*=x.*"]\n[fleet]\nmost = 1', "unknown key most in [fleet]"),
+        ('groups = ["orders"]\nrename = "*=x.*"', "rename is not a list of names"),
+    ],
+)
+def test_a_fleet_that_cannot_work_is_refused(cli, spec, reason):
+    """A spec of a fleet with wrong names or limits is refused in one line, and nothing is written."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 20)
+    (cli.folder / "groups.toml").write_text(spec, encoding="utf-8")
+    status, _, err = cli.outcome(*HERE)
+    assert (status in (2, 3), reason in err) == (True, True)
+    assert {each.group for each in cli.target.list_groups()} == {"orders", "stock"}
+
+
+def running(cli: Groups, group: str) -> Member:
+    """Let a member of the group consume topic ``orders``."""
+    member = Member(
+        member_id=group, client_id="app", host="/h", subscription=frozenset({"orders"}), assignment=frozenset({ORDERS})
+    )
+    cli.target.join(group, member)
+    return member
+
+
+def test_each_group_is_handed_over_when_it_has_stopped(cli):
+    """A group that still runs does not keep the others waiting. At the end of ``--wait`` it is refused by name."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    running(cli, "stock")
+    fleet(cli)
+    status, out, err = cli.outcome(*HERE, "--wait", "1s")
+    assert status == 3
+    assert cli.rows(out)["orders"] == ["moved", "1"]
+    assert cli.rows(out)["stock"][0] == "refused"
+    assert "stock → new.stock: error: not stopped after 1 s: group 'stock' is Stable with 1 member (app" in err
+    assert "wait longer with --wait; nothing was written" in err
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (20, None)
+
+
+def test_no_group_is_begun_after_too_many_failures(cli):
+    """After ``max_failures`` groups that were begun and failed, the other groups are not begun."""
+    for number in range(4):
+        cli.target.commit(f"g{number}", ORDERS, 20)
+    fleet(cli, limits="max_stopped = 1\nmax_failures = 2")
+    status, out, _ = cli.outcome(*HERE, "--stop-command", "false")
+    assert status == 3
+    reasons = [" ".join(row[2:]) for row in cli.rows(out).values()]
+    assert sum("--stop-command: false ended with exit code 1" in each for each in reasons) == 2
+    assert sum("not begun, because 2 groups failed" in each for each in reasons) == 2
+
+
+def test_so_many_groups_are_stopped_at_once(cli):
+    """Where ``--stop-command`` stops the groups, at most ``max_stopped`` are between their stop and their START."""
+    program = cli.folder / "stop.sh"
+    program.write_text(
+        '#!/bin/sh\nmkdir -p stopped; touch "stopped/$MIGRATE_GROUPS_GROUP"; ls stopped | wc -l >> counts\n', "utf-8"
+    )
+    start = cli.folder / "start.sh"
+    start.write_text('#!/bin/sh\nrm "stopped/$(basename "$MIGRATE_GROUPS_RUN_DIR")"\n', encoding="utf-8")
+    for each in (program, start):
+        each.chmod(0o755)
+    for number in range(6):
+        cli.target.commit(f"g{number}", ORDERS, 20)
+    fleet(cli, limits="max_stopped = 2")
+    cli(*HERE, "--stop-command", str(program), "--start-command", str(start))
+    counts = [int(line) for line in (cli.folder / "counts").read_text().split()]
+    assert len(counts) == 6
+    # A start command may still run when the next group is stopped.
+    assert max(counts) <= 3
+
+
+def test_a_topic_that_a_member_brought_since_the_plan_is_refused(cli, monkeypatch):
+    """A topic that the plan does not have, and of which a member was seen during the wait, refuses the group."""
+    cli.target.create_topic("more", 1)
+    cli.target.commit("orders", ORDERS, 20)
+    fleet(cli)
+    describe, hand_over = cli.target.describe_groups, FleetCommand._handed_over
+    seen = []
+
+    def leaves_after_a_reading(groups):
+        found = describe(groups)
+        if "orders" in groups and cli.target.description("orders").members:
+            seen.append("orders")
+            cli.target.leave("orders", "m")
+        return found
+
+    def joined(self, *arguments):
+        member = Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"orders", "more"}))
+        cli.target.join("orders", member)
+        monkeypatch.setattr(cli.target, "describe_groups", leaves_after_a_reading)
+        return hand_over(self, *arguments)
+
+    monkeypatch.setattr(FleetCommand, "_handed_over", joined)
+    status, out, _ = cli.outcome(*HERE)
+    assert seen == ["orders"]
+    assert (status, cli.rows(out)["orders"][0]) == (3, "refused")
+    assert "more" in " ".join(cli.rows(out)["orders"])
+    assert cli.there("new.orders") is None
+
+
+def test_the_outage_begins_with_the_last_reading_in_which_the_group_ran(cli, monkeypatch):
+    """If a group stops right after the plan, its outage is measured from the reading of the plan."""
+    cli.target.commit("orders", ORDERS, 20)
+    running(cli, "orders")
+    fleet(cli)
+    hand_over = FleetCommand._handed_over
+
+    def stopped(self, *arguments):
+        cli.target.leave("orders", "orders")
+        return hand_over(self, *arguments)
+
+    monkeypatch.setattr(FleetCommand, "_handed_over", stopped)
+    document = parsed(cli(*HERE, "--format", "json").stdout)
+    assert document["groups"][0]["outage"] >= 0
