@@ -13,6 +13,7 @@ from tests.support.any_order.events import (
     Kill,
     Pass,
     Refuse,
+    Reset,
     Stop,
     Straggle,
 )
@@ -290,9 +291,20 @@ _AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
             Command("delete-offsets"),
         ],
     ),
+    # The rollback has set the offsets from before. Somebody then resets them by hand, before it reads them back.
+    "a hand-back does not take what a group has after its rollback for what it has read": (
+        Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite", settle=0),
+        [
+            Command("hand-over"),
+            Command(
+                "rollback", events=tuple(At("before receipt", 2, Reset("a", partition, 36)) for partition in (T, U))
+            ),
+            Command("hand-back"),
+        ],
+    ),
 }
 NAMED |= _OVERLAPPING | _AFTER_EXIT_4
 
 REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
-REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 7), strict=True))
+REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 7, 8), strict=True))
 """By name, the key of `reverts.FIXES` without which the story fails."""
