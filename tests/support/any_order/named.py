@@ -97,6 +97,31 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="apply"),
         ],
     ),
+    # Brokers refuse the claim on one of two partitions, and then the old group loses what it got back.
+    "a hand-back that is run again gives back what the source group has lost since": (
+        Setting(partitions={"t": 2, "u": 1}),
+        [
+            Command("hand-over"),
+            Command("delete-offsets"),
+            Command(
+                "hand-back",
+                events=(
+                    At("after held", 1, Refuse(TopicPartition("t", 1), claim=True)),
+                    At("before alter_offsets", 4, ExpireGroup("old")),
+                ),
+            ),
+        ],
+    ),
+    # Both hand over to group a. The claims of the second are refused, and meanwhile a starts.
+    "a run whose group another run has started says so": (
+        Setting(
+            runs={"one": Run(verb="apply"), "two": Run()}, on_existing="forward", on_removed="restore", latest=False
+        ),
+        [
+            AtOnce(Command("hand-over", of="one", starts=True, member=False), Command("hand-over", of="two"), (29, 8)),
+            Command("hand-over", of="two"),
+        ],
+    ),
 }
 
 # Stories of several runs, which fail without the claims of the runs.
