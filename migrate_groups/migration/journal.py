@@ -308,14 +308,11 @@ def nothing_claimed(verb: Verb) -> Journal:
 
 
 @contextmanager
-def locked(
-    writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFile, also_read: GroupReader | None = None
-) -> Iterator[Journal]:
+def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
     """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.
 
     file: the receipt, which this process has locked. A process that was killed with the same receipt keeps none out.
-    also_read: reads the claims on the cluster where this command claims nothing; None if they are not read. Nothing
-    waits: raises `Refused` if another run is at work on one of the groups, or has claimed partitions.
+    Nothing waits: raises `Refused` if another run is at work on one of the groups, or has claimed partitions.
     """
     if journal.facts.is_copy or not journal.facts.handed:
         yield journal
@@ -338,8 +335,7 @@ def locked(
         facts = replace(journal.facts, not_known=not_known)
         of_clusters = {cluster: writers.of(cluster) for cluster in _by_cluster(facts)}
         claiming = {cluster: writer for cluster, writer in of_clusters.items() if writer is not None}
-        clusters = BothClusters(writers.source or also_read, writers.target or also_read)
-        held = _read(clusters, replace(journal, facts=facts, writers=claiming))
+        held = _read(BothClusters(*writers), replace(journal, facts=facts, writers=claiming))
         _refuse_claimed(held)
         yield held
 

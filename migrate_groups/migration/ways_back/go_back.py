@@ -15,9 +15,17 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import BothClusters, Journal, locked, one_cluster, read_journal, refuse_taken
+from migrate_groups.migration.journal import (
+    BothClusters,
+    Client,
+    Journal,
+    locked,
+    one_cluster,
+    read_journal,
+    refuse_taken,
+)
 from migrate_groups.migration.make_plan import refuse_forbidden
-from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter
+from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named
@@ -122,7 +130,7 @@ def go_back(
         return watch_afterwards(reader, execution, file, clock, events)
     shown, barrier, journal = _shown(reader, verb, file, clock, elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    with locked(_claiming(clients, file.receipt, verb), journal, file, clients.elsewhere) as journal:
+    with locked(_both(clients.writer, file.receipt, verb, clients.at_source), journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
         else:
@@ -173,21 +181,14 @@ def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> N
         raise Refused(f"{another}; nothing was written")
 
 
-def _both(
-    reader: GroupReader, receipt: Receipt, verb: Verb, elsewhere: GroupReader | None
-) -> BothClusters[GroupReader]:
-    """Return the readers of the source groups' and the target groups' clusters."""
-    if receipt.elsewhere is None:
-        return one_cluster(reader)
-    return BothClusters(reader, elsewhere) if verb is Verb.DELETE_OFFSETS else BothClusters(elsewhere, reader)
+def _both(client: Client, receipt: Receipt, verb: Verb, source: Client | None) -> BothClusters[Client]:
+    """Return the clients for claims.
 
-
-def _claiming(clients: Clients, receipt: Receipt, verb: Verb) -> BothClusters[GroupWriter]:
-    """Return the clients that claim, of the source groups' and the target groups' clusters."""
+    client: of the cluster that is written to. source: in a rollback of a move, of the source group's cluster.
+    """
     if receipt.elsewhere is None:
-        return one_cluster(clients.writer)
-    is_at_source = verb is Verb.DELETE_OFFSETS
-    return BothClusters(clients.writer, None) if is_at_source else BothClusters(clients.at_source, clients.writer)
+        return one_cluster(client)
+    return BothClusters(client, None) if verb is Verb.DELETE_OFFSETS else BothClusters(source, client)
 
 
 def _refuse_lost(shown: Plan, plan: Plan) -> None:

@@ -79,8 +79,13 @@ class JournalFacts:
 
     @property
     def groups(self) -> list[GroupAt]:
-        """The source and target groups, sorted."""
+        """The groups whose claims matter: the source and target groups, sorted.
+
+        If the target groups are on another cluster, a deletion of the source groups' offsets leaves theirs out.
+        """
         sources = {source_place(order)[0] for order in self.handed}
+        if self.elsewhere and self.verb is Verb.DELETE_OFFSETS:
+            return sorted(sources)
         return sorted(sources.union(group for targets in self.handed.values() for group, _ in targets))
 
     def names(self, order: Order) -> tuple[str, ...]:

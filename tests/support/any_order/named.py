@@ -304,6 +304,15 @@ _AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-back", of="one"),
         ],
     ),
+    "a hand-back does not set the offsets of a group that is gone after it had consumed again": (
+        Setting(runs={"one": Run(verb="apply")}, settle=0),
+        [
+            Command("hand-over", of="one", events=(At("after alter_offsets", 1, Straggle("old", True, True)),)),
+            Stop("old"),
+            ExpireGroup("old"),
+            Command("hand-back", of="one"),
+        ],
+    ),
     # Brokers refuse the offsets of two partitions, on which a consumer of the new group then reads on from its own.
     "delete-offsets waits for partitions that were refused, although their group has read on": (
         Setting(
@@ -331,5 +340,5 @@ _AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
 NAMED |= _OVERLAPPING | _AFTER_EXIT_4
 
 REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
-REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 7, 8), strict=True))
+REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 6, 7, 8), strict=True))
 """By name, the key of `reverts.FIXES` without which the story fails."""
