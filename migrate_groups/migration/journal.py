@@ -370,7 +370,11 @@ def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
         found = read_claims(client, names, unknown)
         not_known |= {GroupAt(name, cluster): why for name, why in found.not_known.items()}
         for name, of_group in found.claims.items():
-            claims |= {(GroupAt(name, cluster), place): of_place for place, of_place in of_group.items()}
+            claims |= {
+                (GroupAt(name, cluster), place): of_place
+                for place, of_place in of_group.items()
+                if not of_partition.is_copied(of_place, cluster or facts.here)
+            }
         for name, at in found.offsets.items():
             offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
     return replace(journal, facts=replace(facts, claims=claims, not_known=not_known), offsets=offsets)

@@ -87,6 +87,14 @@ def decode(metadata: str) -> Claims | None:
     return claims if all(claim.at.tzinfo is not None for claim in claims) else None
 
 
+def is_copied(claims: Claims, cluster: str) -> bool:
+    """Return whether the claims are from another cluster, because they name this one as the other.
+
+    The group sync of a mirror copies journals too. cluster: the id of the journal's cluster.
+    """
+    return bool(cluster) and any(claim.cluster == cluster for claim in claims)
+
+
 def gives(claims: Claims, groups: Collection[str], cluster: str = "") -> bool:
     """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run.
 

@@ -179,6 +179,16 @@ def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move
     hand_on(move, move.source, "orders", "x")
 
 
+def test_claims_that_a_mirror_has_copied_do_not_count(move):
+    """If the group sync of a mirror copies the claims of a move to the other cluster, no command is refused there."""
+    move.migrate()
+    for number in range(2):
+        claims = move.source.offsets(journal_group("g"))[TopicPartition("orders", number)].metadata
+        move.target.commit(journal_group("g"), TopicPartition("eu.orders", number), 30, claims)
+    move.migrate()
+    hand_on(move, move.target, "eu.orders", "x")
+
+
 def test_two_moves_into_one_group_at_once(tmp_path):
     """While a move writes to a group, a move from another cluster to the same group is refused, and later as well."""
     for name in ("one", "two"):

@@ -46,7 +46,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         handed=_targets(handed, elsewhere),
         stopped_at=_known(stopped_at),
         elsewhere=elsewhere,
-        source_cluster=plan.translation.cluster_id if plan.translation else "",
+        here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
         resumed=frozenset(resumed),
         restored=frozenset(restored),
         in_place=frozenset(in_place),
@@ -65,14 +65,15 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
         for partition in receipt.partition_states.values()
         for source in partition.handed_over_by
     }
-    move = receipt.last_hand_over if receipt.elsewhere else None
-    elsewhere = move.cluster_id if move else ""
+    hand_over, move = receipt.last_hand_over, receipt.elsewhere
+    cluster = hand_over.cluster_id if hand_over else ""
+    elsewhere = cluster if move else ""
     return replace(
         facts,
         handed=_targets(handed, elsewhere),
         stopped_at=_known({order: stopped_at[order] for order in handed}),
         elsewhere=elsewhere,
-        source_cluster=receipt.elsewhere.cluster_id if receipt.elsewhere else "",
+        here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
         done=frozenset(handed.keys() - left.keys()) if verb is not Verb.DELETE_OFFSETS else frozenset(),
     )

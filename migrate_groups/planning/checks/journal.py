@@ -47,8 +47,8 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run, with
       the partition there.
     - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
-    - elsewhere, source_cluster: the ids of the target groups' and the source groups' clusters, if these are two;
-      otherwise empty.
+    - here: the id of the source groups' cluster.
+    - elsewhere: the id of the target groups' cluster, if it is another one; otherwise empty.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
     - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
       hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
@@ -65,8 +65,8 @@ class JournalFacts:
     verb: Verb
     handed: Mapping[Order, tuple[Place, ...]] = field(default_factory=dict)
     stopped_at: Mapping[Order, int] = field(default_factory=dict)
+    here: str = ""
     elsewhere: str = ""
-    source_cluster: str = ""
     begun: frozenset[Order] = frozenset()
     done: frozenset[Order] = frozenset()
     resumed: frozenset[Order] = frozenset()
@@ -87,6 +87,11 @@ class JournalFacts:
         if self.elsewhere and self.verb is Verb.DELETE_OFFSETS:
             return sorted(sources)
         return sorted(sources.union(group for targets in self.handed.values() for group, _ in targets))
+
+    @property
+    def source_cluster(self) -> str:
+        """The source groups' cluster as the journals of the target groups name it: empty if it is theirs."""
+        return self.here if self.elsewhere else ""
 
     def names(self, order: Order) -> tuple[str, ...]:
         """Return the names of the target groups of a partition."""
