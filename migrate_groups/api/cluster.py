@@ -233,24 +233,26 @@ class Cluster(LogCluster):
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
             return run_status(self._reading_client(), file, self._clock, to._reading_client() if to else None)
 
-    def plan_rollback(self, run: Path) -> Plan:
+    def plan_rollback(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.
 
-        run: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
-        forbids the rollback; `InvalidInput` if the receipt can't be read.
+        run: the file that records the write, or the run directory of `migrate`. to: as in `rollback`. Raises `Refused`
+        if the receipt forbids the rollback; `InvalidInput` if the receipt can't be read.
         """
-        return self._plan_way_back(Verb.ROLLBACK, run)
+        return self._plan_way_back(Verb.ROLLBACK, run, to)
 
-    def rollback(self, run: Path) -> WriteResult | None:
+    def rollback(self, run: Path, *, to: Cluster | None = None) -> WriteResult | None:
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
-        run: the file that records the write, or the run directory of `migrate`. Returns None if an earlier call has
-        done everything.
+        run: the file that records the write, or the run directory of `migrate`. to: the cluster of the target groups,
+        if they are on another cluster. If the source group's can't be reached, call this method of the target groups'
+        cluster without ``to``: then the claims on the other one stay. Returns None if an earlier call has done
+        everything.
 
         Raises `Refused` if a target group has started or the receipt forbids the rollback. Nothing was written then.
         Raises `PartlyApplied` if an offset could not be confirmed, or if a target group consumes after the write.
         """
-        return self._go_back(Verb.ROLLBACK, run)
+        return self._go_back(Verb.ROLLBACK, run, to=to)
 
     def plan_hand_back(self, run: Path) -> Plan:
         """Return the plan of `hand_back`, which moves the source group to the target groups' offsets. Writes nothing.
@@ -294,12 +296,18 @@ class Cluster(LogCluster):
 
     def _plan_way_back(self, verb: Verb, run: Path, to: Cluster | None = None) -> Plan:
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
-            elsewhere = to._reading_client() if to else None
-            return go_back.plan_way_back(self._reading_client(), verb, file, self._clock, elsewhere)
+            reader, elsewhere = self._reading_client(), to._reading_client() if to else None
+            if verb is Verb.ROLLBACK and elsewhere is not None:  # it writes to the target groups' cluster
+                reader, elsewhere = elsewhere, reader
+            return go_back.plan_way_back(reader, verb, file, self._clock, elsewhere)
 
     def _go_back(self, verb: Verb, run: Path, wait: float = 0.0, *, to: Cluster | None = None) -> WriteResult | None:
         with open_receipt(receipt_in(Path(run)), must_exist=True, by=self._by) as file:
-            clients = self._writing_clients()._replace(elsewhere=to._reading_client() if to else None)
+            clients = self._writing_clients()
+            if verb is Verb.ROLLBACK and to is not None:
+                clients = to._writing_clients()._replace(at_source=clients.writer)
+            else:
+                clients = clients._replace(elsewhere=to._reading_client() if to else None)
             execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)
 

@@ -109,7 +109,7 @@ class HandOver:
             f"later: migrate-groups {later}; migrate-groups {shell_command('reconcile', [folder, 'later.parquet'])}",
             NOTHING_TO_UNDO
             if outcome.execution.wrote_nothing
-            else f"back: migrate-groups {rollback} (on the target cluster, before the new groups commit)"
+            else f"back: migrate-groups {rollback} (with both clusters, before the new groups commit)"
             if outcome.execution.translation
             else f"back: migrate-groups {rollback} (before the new groups commit), {hand_back} (after{also})",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from migrate_groups.clock import Clock
@@ -11,14 +11,13 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
-from migrate_groups.migration.journal import Journal, refuse_taken
+from migrate_groups.migration.journal import BothClusters, Journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write
-from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Order, Outcome
+from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import cluster_differences, resumed_differently
 from migrate_groups.planning.plan import Plan
@@ -61,13 +60,13 @@ def refuse_another_cluster(file: ReceiptFile, reader: GroupReader) -> None:
         refuse_differences(file, cluster_differences(earlier.cluster_id, reader.cluster_id()))
 
 
-def say_over(reader: GroupReader, started: Started, file: ReceiptFile, events: Events) -> None:
+def say_over(clusters: BothClusters[GroupReader], started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 
-    reader: of the source group's cluster. Raises `PartlyApplied` if a source group still consumes or can't be read;
+    Raises `PartlyApplied` if a source group still consumes or can't be read;
     `Refused` if a target group has lost a committed offset, or another run has undone the migration.
     """
-    refuse_taken(reader, file.receipt, Verb.ROLLBACK)
+    refuse_taken(clusters, file.receipt, Verb.ROLLBACK)
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(
@@ -144,7 +143,7 @@ def write_plan(
         # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
         begun = execution  # kept, because `record_open` replaces `execution` by what it saves
         record_open(begun)
-        unclaimed = _of_changes(begun, journal.claim(clock.now()))
+        unclaimed = journal.claim(clock.now())
         # Of a write that is resumed, an offset may be in place: then the partition is still handed over, and claimed.
         execution = begun.updated(
             change.refused(unclaimed[change.order], sent=change.outcome is Outcome.UNKNOWN)
@@ -176,20 +175,6 @@ def write_plan(
         else:
             file.record(execution)  # the time of START; the user has been told that the offsets are in place
     return execution
-
-
-def _of_changes(execution: Execution, failed: Mapping[TopicPartition, str]) -> dict[Order, str]:
-    """Return the errors of partitions that could not be claimed by group, topic and partition number of a change.
-
-    failed: the errors, by the partition's name on the source groups' cluster.
-    """
-    there = execution.translation
-    at_source = {copy: source for source, copy in there.copies.items()} if failed and there else {}
-    found = {
-        change.order: failed.get(at_source.get(change.topic_partition, change.topic_partition))
-        for change in (execution.changes if failed else ())
-    }
-    return {order: error for order, error in found.items() if error is not None}
 
 
 def watch_afterwards(

@@ -9,10 +9,11 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
 
 from migrate_groups.errors import NotAuthorized, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -27,7 +28,7 @@ from migrate_groups.planning import claims as of_partition
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.handed import handed_by, undone_by
-from migrate_groups.planning.checks.journal import JournalFacts
+from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place, source_place
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.claims import Claims, ClaimState, Giving
@@ -37,8 +38,7 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import some
 
-Place = tuple[str, TopicPartition]
-"""A group and a partition: the key of claims."""
+Client = TypeVar("Client", bound=GroupReader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,13 @@ class Journal:
 
     - facts: as they were read.
     - offsets: the offsets that are committed with the claims.
-    - writer: commits claims, while this run holds the journals; None if nothing is claimed.
+    - writers: commit claims, while this run holds the journals; by cluster, as in `GroupAt`. Empty if nothing is
+      claimed.
     """
 
     facts: JournalFacts
     offsets: Mapping[Place, int] = field(default_factory=dict)
-    writer: GroupWriter | None = None
+    writers: Mapping[str, GroupWriter] = field(default_factory=dict)
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -65,26 +66,25 @@ class Journal:
         _refuse_claimed(journal)
         return journal
 
-    def claim(self, now: datetime) -> Mapping[TopicPartition, str]:
+    def claim(self, now: datetime) -> Mapping[Order, str]:
         """Claim the partitions right before the write; return why partitions could not be claimed.
 
-        Nothing may be written for these partitions.
+        Nothing may be written for these partitions. The keys are those of the source and of the target groups.
         """
         facts = self.facts
         new: dict[Place, Claims] = {}
         begin = _BEGUN.get(facts.verb)
         for order, targets in facts.handed.items():
-            source, partition = order[0], TopicPartition(*order[1:])
-            of_source, is_done = self._of((source, partition)), order in facts.done
+            source, names, is_done = source_place(order), facts.names(order), order in facts.done
+            of_source = facts.of(source)
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
             if of_source and (is_done or order in facts.begun):
-                new[source, partition] = of_source
-            elif not is_done:
-                new[source, partition] = of_partition.handed_over(of_source, facts.run, targets, now, facts.elsewhere)
+                new[source] = of_source
+            elif not is_done and (of_source or facts.verb is not Verb.DELETE_OFFSETS):
+                new[source] = of_partition.handed_over(of_source, facts.run, names, now, facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
             if begin and not is_done:
-                for target in facts.targets_here(order):
-                    new[target, partition] = begin(self._of((target, partition)), Giving(facts.run, source, now))
+                new |= {target: begin(facts.of(target), self._giving(order, now)) for target in targets}
         return self._commit(new)
 
     def not_released(self, execution: Execution) -> Execution:
@@ -92,7 +92,7 @@ class Journal:
 
         A killed process must not leave it as done, because then the same command would not release them.
         """
-        if self.writer is None or self.facts.verb not in _RELEASES:
+        if not self.writers or self.facts.verb not in _RELEASES:
             return execution
         reason = "the claim in the journal is not released yet"
         return execution.updated(change.unknown(reason) for change in execution.changes if change.settled)
@@ -107,17 +107,18 @@ class Journal:
             return execution
         if self.facts.verb in _RELEASES:
             return execution.updated(
-                change.unknown(failed[change.topic_partition])
+                change.unknown(failed[change.order])
                 for change in execution.changes
-                if change.topic_partition in failed and change.settled
+                if change.order in failed and change.settled
             )
+        names = sorted({f"{topic}-{number}" for _, topic, number in failed})
         return execution.remarked(
-            f"the claims on {some([*map(str, failed)])} are not up to date ({next(iter(failed.values()))}), so other "
+            f"the claims on {some(names)} are not up to date ({next(iter(failed.values()))}), so other "
             "runs may be refused: run the same command again"
         )
 
-    def record(self, receipt: Receipt, now: datetime, *, is_over: bool) -> Mapping[TopicPartition, str]:
-        """Commit the claims that change with the write, and return the errors by partition.
+    def record(self, receipt: Receipt, now: datetime, *, is_over: bool) -> Mapping[Order, str]:
+        """Commit the claims that change with the write, and return the errors, with the keys of `claim`.
 
         receipt: the record of the run with this write. is_over: whether the user is told to start the groups that have
         the partitions now.
@@ -131,61 +132,73 @@ class Journal:
         for order, targets in facts.handed.items():
             if order in facts.done:
                 continue
-            source, partition = order[0], TopicPartition(*order[1:])
-            found = states[order]
-            for target in facts.targets_here(order):
-                after = _AFTER.get((facts.verb, found[target])) if target in found else None
+            source, names, found = source_place(order), facts.names(order), states[order]
+            for target in targets:
+                state = found.get(target[0].name)
+                after = _AFTER.get((facts.verb, state)) if state else None
                 if after and (is_over or after is not of_partition.arrived):
-                    new[target, partition] = after(self._of((target, partition)), Giving(facts.run, source, now))
-            if all(found.get(target, State.NEW) in _OWNED_AGAIN[facts.verb] for target in targets):
-                new[source, partition] = of_partition.returned(
-                    self._of((source, partition)), facts.run, targets, now, facts.elsewhere
-                )
-        return self._commit({place: claims for place, claims in new.items() if claims != self._of(place)})
+                    new[target] = after(facts.of(target), self._giving(order, now))
+            if all(found.get(name, State.NEW) in _OWNED_AGAIN[facts.verb] for name in names):
+                new[source] = of_partition.returned(facts.of(source), facts.run, names, now, facts.elsewhere)
+        return self._commit({place: claims for place, claims in new.items() if claims != facts.of(place)})
 
     def _stopped_at(self) -> dict[Place, int]:
         """Return the offsets at which the source groups stopped, for them and for the target groups."""
         return {
-            (group, TopicPartition(*order[1:])): offset
+            place: offset
             for order, offset in self.facts.stopped_at.items()
-            for group in (order[0], *self.facts.targets_here(order))
+            for place in (source_place(order), *self.facts.handed[order])
         }
 
-    def _of(self, place: Place) -> Claims:
-        return self.facts.of(*place)
+    def _giving(self, order: Order, now: datetime) -> Giving:
+        return Giving(self.facts.run, order[0], now, self.facts.source_cluster)
 
-    def _commit(self, claims: Mapping[Place, Claims]) -> dict[TopicPartition, str]:
-        """Commit claims, and note them; return the errors by partition."""
-        if self.writer is None:
-            return {}
-        failed = {}
-        known, offsets = self.facts.claims, {**self.offsets, **self._stopped_at()}
-        changes = [
-            Change(
-                source_group=None,
-                group=journal_group(group),
-                topic=partition.topic,
-                partition=partition.partition,
-                after=CommittedOffset(
-                    offset=offsets.get((group, partition), 0), metadata=of_partition.encode(of_place)
-                ),
-            )
-            for (group, partition), of_place in claims.items()
-            if group in known
-        ]
-        for batch in rounds(changes):
-            wanted: dict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
-            for change in batch:
-                if change.after is not None:
-                    wanted[change.group][change.topic_partition] = change.after
-            for group, answers in self.writer.alter_offsets(wanted).items():
-                for partition, answer in answers.items():
-                    if answer.answer is not Answer.WRITTEN:
-                        failed[partition] = f"not claimed in group {group}: {answer.error}"
-        for (group, partition), of_place in claims.items():
-            if group in known and partition not in failed:
-                known[group][partition] = of_place  # type: ignore[index]
-        return failed
+    def _commit(self, claims: Mapping[Place, Claims]) -> dict[Order, str]:
+        """Commit claims, and note them; return the errors, with the keys of `claim`."""
+        failed: dict[Place, str] = {}
+        offsets = {**self.offsets, **self._stopped_at()}
+        for cluster, writer in self.writers.items():
+            there = {
+                (journal_group(group.name), partition): (group, partition)
+                for group, partition in claims
+                if group.cluster == cluster and group not in self.facts.not_known
+            }
+            changes = [
+                Change(
+                    source_group=None,
+                    group=name,
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    after=CommittedOffset(offset=offsets.get(place, 0), metadata=of_partition.encode(claims[place])),
+                )
+                for (name, partition), place in there.items()
+            ]
+            failed |= {there[name, partition]: error for name, partition, error in _sent(writer, changes)}
+        known: dict[Place, Claims] = self.facts.claims  # type: ignore[assignment]
+        known |= {place: of_place for place, of_place in claims.items() if place not in failed}
+        return self._of_changes(failed)
+
+    def _of_changes(self, failed: Mapping[Place, str]) -> dict[Order, str]:
+        """Return the errors of claims by the partitions of the source and target groups that belong together."""
+        found: dict[Order, str] = {}
+        for order, targets in self.facts.handed.items() if failed else ():
+            error = next((failed[place] for place in (source_place(order), *targets) if place in failed), None)
+            if error is not None:
+                found |= dict.fromkeys([order, *((group.name, *partition) for group, partition in targets)], error)
+        return found
+
+
+def _sent(writer: GroupWriter, changes: Sequence[Change]) -> Iterator[tuple[str, TopicPartition, str]]:
+    """Commit claims to journals of one cluster; yield the journal, the partition and the error of each that failed."""
+    for batch in rounds(changes):
+        wanted: dict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
+        for change in batch:
+            if change.after is not None:
+                wanted[change.group][change.topic_partition] = change.after
+        for group, answers in writer.alter_offsets(wanted).items():
+            for partition, answer in answers.items():
+                if answer.answer is not Answer.WRITTEN:
+                    yield group, partition, f"not claimed in group {group}: {answer.error}"
 
 
 _Change = Callable[[Claims, Giving], Claims]
@@ -203,6 +216,7 @@ _BEGUN: Mapping[Verb, _Change] = {
 # not known what was written.
 _AFTER: Mapping[tuple[Verb, State], _Change] = {
     (Verb.HAND_OVER, State.HANDED_OVER): of_partition.arrived,
+    (Verb.HAND_OVER, State.WRITING): of_partition.arrived,  # if the user is told that the group has started
     **{(Verb.HAND_OVER, state): of_partition.not_arrived for state in _NOTHING_HANDED_OVER},
     (Verb.ROLLBACK, State.UNDONE): of_partition.given_back,
     (Verb.HAND_BACK, State.HANDED_BACK): of_partition.given_back,
@@ -217,60 +231,75 @@ _OWNED_AGAIN = {
 }
 
 
-def read_journal(reader: GroupReader, plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
-    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`.
+class BothClusters(NamedTuple, Generic[Client]):
+    """A client for the source groups' cluster, and one for the target groups', which may be the same.
 
-    reader: of the source group's cluster.
+    One is None if the claims there are not read, or not made.
     """
+
+    source: Client | None
+    target: Client | None
+
+    def of(self, cluster: str) -> Client | None:
+        """Return the client of a group's cluster, as `GroupAt` names it."""
+        return self.target if cluster else self.source
+
+
+def one_cluster(client: Client) -> BothClusters[Client]:
+    """Return the client of the only cluster."""
+    return BothClusters(client, client)
+
+
+def read_journal(clusters: BothClusters[GroupReader], plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
+    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`."""
     facts = handed_by(JournalFacts(run=receipt.run, verb=verb), plan, receipt)
     if facts.is_copy or not facts.groups:
         return Journal(facts=facts)
-    not_known = journals_not_granted(reader, facts.groups)
-    further: list[str] = []
-    if not_known and verb is Verb.HAND_OVER:
-        further = groups_further_on(reader, facts.stopped_at, facts.groups)
-    return _read(reader, Journal(facts=replace(facts, not_known=not_known, further=tuple(further))))
+    facts = replace(facts, not_known=_not_granted(clusters, facts))
+    sources = {group.name for group in facts.groups if not group.cluster}
+    if clusters.source and verb is Verb.HAND_OVER and any(not group.cluster for group in facts.not_known):
+        facts = replace(facts, further=tuple(groups_further_on(clusters.source, facts.stopped_at, sources)))
+    return _read(clusters, Journal(facts=facts))
 
 
-def refuse_taken(reader: GroupReader, receipt: Receipt, verb: Verb) -> None:
+def refuse_taken(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
-    verb: a way back, which the receipt allows or records as done. reader: of the source group's cluster. Raises
-    `ClusterUnavailable`.
+    verb: a way back, which the receipt allows or records as done. Raises `ClusterUnavailable`.
     """
-    if (journal := _of_hand_over(reader, receipt, verb)) is not None:
+    if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
         _refuse_claimed(journal)
 
 
-def claim_started(writer: GroupWriter, file: ReceiptFile, now: datetime) -> None:
+def claim_started(clusters: BothClusters[GroupWriter], file: ReceiptFile, now: datetime) -> None:
     """Claim for the target groups what they got, after `say_over` has told the user that they have started.
 
     Their claims say that the outcome is not known if the run was killed before, or had ended with exit code 4; other
-    runs are then refused. writer: of the source group's cluster. Raises `Refused` and `ClusterUnavailable`.
+    runs are then refused. Raises `Refused` and `ClusterUnavailable`.
     """
     receipt = file.receipt
-    journal = _of_hand_over(writer, receipt, Verb.HAND_OVER)
+    journal = _of_hand_over(BothClusters(*clusters), receipt, Verb.HAND_OVER)
     if journal is None or not any(
-        claims[0].run == receipt.run and claims[0].state is ClaimState.ARRIVING
-        for of_group in journal.facts.claims.values()
-        for claims in of_group.values()
+        claims and claims[0].run == receipt.run and claims[0].state is ClaimState.ARRIVING
+        for claims in journal.facts.claims.values()
     ):
         return
-    facts = replace(journal.facts, resumed=frozenset(journal.facts.handed))
-    with locked(writer, replace(journal, facts=facts), file) as held:
+    handed = frozenset(journal.facts.handed)
+    facts = replace(journal.facts, resumed=handed, in_place=handed)  # nothing is written
+    with locked(clusters, replace(journal, facts=facts), file) as held:
         held.record(receipt, now, is_over=True)
 
 
-def _of_hand_over(reader: GroupReader, receipt: Receipt, verb: Verb) -> Journal | None:
+def _of_hand_over(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Verb) -> Journal | None:
     """Return what runs have claimed of the hand-over in a receipt; None if it has claimed nothing.
 
     verb: what is to be done with the hand-over.
     """
     hand_over = receipt.last_hand_over
-    if hand_over is None or hand_over.options.copy or receipt.elsewhere is not None:
+    if hand_over is None or hand_over.options.copy:
         return None
     facts = undone_by(JournalFacts(run=receipt.run, verb=verb), receipt)
-    return _read(reader, Journal(facts=replace(facts, not_known=journals_not_granted(reader, facts.groups))))
+    return _read(clusters, Journal(facts=replace(facts, not_known=_not_granted(clusters, facts))))
 
 
 def nothing_claimed(verb: Verb) -> Journal:
@@ -279,7 +308,7 @@ def nothing_claimed(verb: Verb) -> Journal:
 
 
 @contextmanager
-def locked(writer: GroupWriter, journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
+def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
     """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.
 
     file: the receipt, which this process has locked. A process that was killed with the same receipt keeps none out.
@@ -291,19 +320,22 @@ def locked(writer: GroupWriter, journal: Journal, file: ReceiptFile) -> Iterator
     with ExitStack() as stack:
         not_known = dict(journal.facts.not_known)
         for group in journal.facts.groups:
-            if group in not_known:
+            writer = writers.of(group.cluster)
+            if group in not_known or writer is None:
                 continue
             try:
-                stack.enter_context(writer.held(journal_group(group), (), holder=file.holder))
+                stack.enter_context(writer.held(journal_group(group.name), (), holder=file.holder))
             except NotAuthorized as error:
                 not_known[group] = f"{error}; {GRANT}"
             except Refused:
                 raise Refused(
-                    f"another run is at work on group {group!r}: wait until it ends, or, if it was killed, until group "
-                    f"{journal_group(group)!r} is Empty (10 s); nothing was written"
+                    f"another run is at work on group {group.name!r}: wait until it ends, or, if it was killed, until "
+                    f"group {journal_group(group.name)!r} is Empty (10 s); nothing was written"
                 ) from None
         facts = replace(journal.facts, not_known=not_known)
-        held = _read(writer, replace(journal, facts=facts, writer=writer))
+        of_clusters = {cluster: writers.of(cluster) for cluster in _by_cluster(facts)}
+        claiming = {cluster: writer for cluster, writer in of_clusters.items() if writer is not None}
+        held = _read(BothClusters(*writers), replace(journal, facts=facts, writers=claiming))
         _refuse_claimed(held)
         yield held
 
@@ -312,9 +344,52 @@ def _refuse_claimed(journal: Journal) -> None:
     refuse_forbidden([check for check in journal.checks if check.verdict is Verdict.REFUSE])
 
 
-def _read(reader: GroupReader, journal: Journal) -> Journal:
+def _not_granted(clusters: BothClusters[GroupReader], facts: JournalFacts) -> dict[GroupAt, str]:
+    """Return why the claims of groups can't be read or made; empty if they can. Raises `ClusterUnavailable`."""
+    not_known: dict[GroupAt, str] = {}
+    for cluster, names in _by_cluster(facts).items():
+        client = clusters.of(cluster)
+        if client is None:
+            not_known |= {GroupAt(name, cluster): _not_named(facts) for name in names}
+        else:
+            not_known |= {GroupAt(name, cluster): why for name, why in journals_not_granted(client, names).items()}
+    return not_known
+
+
+def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
     """Return the journal with the claims that are committed now."""
-    found = read_claims(reader, journal.facts.groups, journal.facts.not_known)
-    facts = replace(journal.facts, claims=found.claims, not_known=found.not_known)
-    offsets = {(group, place): offset for group, each in found.offsets.items() for place, offset in each.items()}
-    return replace(journal, facts=facts, offsets=offsets)
+    facts = journal.facts
+    claims: dict[Place, Claims] = {}
+    offsets: dict[Place, int] = {}
+    not_known = dict(facts.not_known)
+    for cluster, names in _by_cluster(facts).items():
+        client = clusters.of(cluster)
+        if client is None:
+            continue
+        unknown = {group.name: why for group, why in facts.not_known.items() if group.cluster == cluster}
+        found = read_claims(client, names, unknown)
+        not_known |= {GroupAt(name, cluster): why for name, why in found.not_known.items()}
+        for name, of_group in found.claims.items():
+            claims |= {
+                (GroupAt(name, cluster), place): of_place
+                for place, of_place in of_group.items()
+                if not of_partition.is_copied(of_place, cluster or facts.here)
+            }
+        for name, at in found.offsets.items():
+            offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
+    return replace(journal, facts=replace(facts, claims=claims, not_known=not_known), offsets=offsets)
+
+
+def _not_named(facts: JournalFacts) -> str:
+    return (
+        f"cluster {facts.source_cluster} is not named, so the claims there stay: pass it as --bootstrap-server, and "
+        "this one as --to-bootstrap-server"
+    )
+
+
+def _by_cluster(facts: JournalFacts) -> dict[str, list[str]]:
+    """Return the names of the groups by cluster."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for group in facts.groups:
+        names[group.cluster].append(group.name)
+    return names

@@ -95,7 +95,8 @@ def _outcome(change: Change, undone: Change, why: str) -> Change:
     committed = undone.after
     assert committed is not None  # noqa: S101  for mypy: only offsets that were there are set back
     if undone.settled:
-        return change.refused(f"deleted, and set back to {committed.offset}, because {why}", sent=True)
+        # Not ``sent``, because the group's offset is still the one from before.
+        return change.refused(f"deleted, and set back to {committed.offset}, because {why}")
     return change.unknown(f"deleted, but {why}, and offset {committed.offset} can't be set back: {undone.error}")
 
 

@@ -15,6 +15,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.carry_out import say_over
 from migrate_groups.migration.events import Silent
+from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
@@ -163,7 +164,7 @@ def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: 
     there = elsewhere or reader
     asks: Mapping[Verb, Callable[[_Said], str]] = {
         Verb.HAND_OVER: lambda said: _hand_over(there, file, said, reader if elsewhere else None),
-        Verb.ROLLBACK: lambda said: _way_back(there, Verb.ROLLBACK, file, clock, said),
+        Verb.ROLLBACK: lambda said: _way_back(there, Verb.ROLLBACK, file, clock, said, reader if elsewhere else None),
         Verb.HAND_BACK: lambda said: _way_back(there, Verb.HAND_BACK, file, clock, said),
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
@@ -220,7 +221,7 @@ def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: G
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     started = started_since(reader, file.receipt, elsewhere)
     if started is not None:
-        say_over(elsewhere or reader, started, file, said)
+        say_over(BothClusters(elsewhere or reader, reader), started, file, said)
         return ""
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
@@ -234,7 +235,7 @@ def _way_back(
     said: _Said,
     elsewhere: GroupReader | None = None,
 ) -> str:
-    if is_done(reader, file, verb, said):
+    if is_done(reader, file, verb, said, elsewhere):
         return ""
     plan = plan_way_back(reader, verb, file, clock, elsewhere)
     refuse_forbidden(plan.refusals(at_the_write=False))

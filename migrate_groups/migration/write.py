@@ -275,7 +275,8 @@ def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Change, Com
     """Yield each change that the second client reads differently, with the offset that it reads (None: no offset)."""
     for change in execution.changes:
         found = seen.get(change.group, {})
-        if change.settled and not isinstance(found, Exception):
+        # What both clients have confirmed before, in a write that this one resumes, is not read again.
+        if change.settled and change.outcome is not Outcome.CONFIRMED and not isinstance(found, Exception):
             seen_there = found.get(change.topic_partition)
             if not _agree(seen_there, change.after):
                 yield change, seen_there

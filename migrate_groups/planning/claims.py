@@ -87,6 +87,14 @@ def decode(metadata: str) -> Claims | None:
     return claims if all(claim.at.tzinfo is not None for claim in claims) else None
 
 
+def is_copied(claims: Claims, cluster: str) -> bool:
+    """Return whether the claims are from another cluster, because they name this one as the other.
+
+    The group sync of a mirror copies journals too. cluster: the id of the journal's cluster.
+    """
+    return bool(cluster) and any(claim.cluster == cluster for claim in claims)
+
+
 def gives(claims: Claims, groups: Collection[str], cluster: str = "") -> bool:
     """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run.
 
@@ -125,41 +133,47 @@ def returned(claims: Claims, run: str, groups: Collection[str], at: datetime, cl
 
 
 class Giving(NamedTuple):
-    """A run that gives a partition of a source group to a target group, or takes it back, and when."""
+    """A run that gives a partition of a source group to a target group, or takes it back, and when.
+
+    cluster: the id of the source group's cluster; empty if it is that of the journal.
+    """
 
     run: str
     source: str
     at: datetime
+    cluster: str = ""
 
 
 def arriving(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after the run has begun to give it the partition."""
-    earlier = claims[1:] if claims and _arrives(claims[0], giving.source) else claims
-    claim = Claim(run=giving.run, state=ClaimState.ARRIVING, groups=(giving.source,), at=giving.at)
+    earlier = claims[1:] if claims and _arrives(claims[0], giving) else claims
+    state, groups = ClaimState.ARRIVING, (giving.source,)
+    claim = Claim(run=giving.run, state=state, groups=groups, at=giving.at, cluster=giving.cluster)
     return (claim, *earlier)[:_MOST_CLAIMS]
 
 
 def arrived(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after it has got the partition, and the user is told to start it."""
-    if claims and _arrives(claims[0], giving.source):
+    if claims and _arrives(claims[0], giving):
         return (replace(claims[0], state=ClaimState.ARRIVED), *claims[1:])
     return claims
 
 
 def not_arrived(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims from before it got the partition."""
-    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, giving.source)), None)
+    arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, giving)), None)
     return claims if arrival is None else claims[arrival + 1 :]
 
 
 def giving_back(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after the run has begun to give the partition back to the source group."""
-    return handed_over(claims, giving.run, [giving.source], giving.at)
+    return handed_over(claims, giving.run, [giving.source], giving.at, giving.cluster)
 
 
 def not_given_back(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims from before the run began to give the partition back."""
-    return claims[1:] if gives(claims, [giving.source]) and claims[0].run == giving.run else claims
+    is_ours = gives(claims, [giving.source], giving.cluster) and claims[0].run == giving.run
+    return claims[1:] if is_ours else claims
 
 
 def given_back(claims: Claims, giving: Giving) -> Claims:
@@ -170,8 +184,9 @@ def given_back(claims: Claims, giving: Giving) -> Claims:
     return giving_back(before, giving)
 
 
-def _arrives(claim: Claim, source: str) -> bool:
-    return claim.state in (ClaimState.ARRIVING, ClaimState.ARRIVED) and claim.groups == (source,)
+def _arrives(claim: Claim, giving: Giving) -> bool:
+    is_arrival = claim.state in (ClaimState.ARRIVING, ClaimState.ARRIVED)
+    return is_arrival and (claim.groups, claim.cluster) == ((giving.source,), giving.cluster)
 
 
 def _without_returned(claims: Claims) -> Claims:

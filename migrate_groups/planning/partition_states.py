@@ -110,7 +110,7 @@ def _fold_way_back(states: dict[Order, PartitionState], execution: Execution) ->
             orders[named].append(order)
     not_restored = _not_restored(execution)
     for change in execution.changes:
-        if change.outcome is Outcome.REFUSED:
+        if change.outcome is Outcome.REFUSED and (execution.verb is not Verb.ROLLBACK or _is_left(change)):
             continue
         is_restored = (change.topic, change.partition) not in not_restored
         state = state_after(execution.verb, settled=change.settled and is_restored)
@@ -125,6 +125,15 @@ def _fold_way_back(states: dict[Order, PartitionState], execution: Execution) ->
                 was_deleted = state is State.UNDONE and partition.change.after is None
                 reached = State.RESTORED if was_deleted else state
                 states[order] = replace(partition, state=reached, execution=execution.number)
+
+
+def _is_left(change: Change) -> bool:
+    """Return whether a rollback has left a target group's offset, which another client has changed.
+
+    Otherwise the group may have had the offset from before for a time. What was committed then does not show how far
+    the group has read since the hand-over.
+    """
+    return change.after not in change.own
 
 
 def _not_restored(execution: Execution) -> set[tuple[str, int]]:

@@ -323,19 +323,30 @@ def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
     assert move.there() == {0: 10, 1: 20, 2: 30}
 
 
-def test_rollback_takes_the_offsets_on_the_target_back(move):
+@pytest.mark.parametrize("names_source", [True, False])
+def test_rollback_takes_the_offsets_on_the_target_back(move, names_source):
     """Before the target groups start, `rollback` deletes their offsets on the target. The source group keeps its
     offsets.
+
+    If both clusters are named, the claims on the source are released, so that another run may move the group.
     """
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(f"{move.group}-a", f"{move.group}-b")
     move.migrate()
     assert move.there(f"{move.group}-a") == move.there(f"{move.group}-b") == {0: 10, 1: 20, 2: 30}
-    move.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = move.target.bootstrap_servers
-    move.cli("rollback", "move.toml.run", "--yes")
+    servers, target = move.source.bootstrap_servers, move.target.bootstrap_servers
+    if names_source:
+        move.cli("rollback", "move.toml.run", "--yes")
+    else:
+        move.cli.environment.pop("MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER")
+        move.cli("rollback", "move.toml.run", "--yes", "--bootstrap-server", target)
+        move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target
     assert move.there(f"{move.group}-a") == move.there(f"{move.group}-b") == {}
     assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
+    move.spec(f"{move.group}-a")
+    again = ("--run-dir", "other.run", "--bootstrap-server", servers)
+    assert ("journal: " in move.migrate(*again, code=0 if names_source else 3).stderr) is not names_source
 
 
 def test_repeated_move_after_the_target_group_has_started(move):
@@ -400,7 +411,7 @@ def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
     for name, real in (("a:9092", move.source), ("b:9092", move.target)):
         example = example.replace(name, real.bootstrap_servers)
     example = example.replace('"orders"', f'"{move.group}"')
-    example = example.replace("    target.rollback", "    seen()\n    target.rollback")
+    example = example.replace("    source.rollback", "    seen()\n    source.rollback")
     monkeypatch.chdir(tmp_path)
     there = []
     options = migrate_groups.WriteOptions(settle=0, guard=0)

@@ -399,6 +399,18 @@ def test_a_lost_run_directory_is_replaced_once_its_claims_are_forgotten(cli):
     assert cli.offset("new") == 5
 
 
+def test_a_lost_run_is_undone_by_deleting_its_groups(cli):
+    """If a run directory is lost, deleting the new group and the journals leaves the state from before the run."""
+    cli(*MIGRATE)
+    shutil.rmtree(cli.folder / RUN)
+    cli(*MIGRATE)
+    assert "nothing to roll back: the last hand-over wrote nothing" in cli.fails("rollback", RUN, "--yes", code=3)
+    cli("delete-group", "new", journal_group("old"), journal_group("new"), "--yes")
+    assert (cli.offset("old"), cli.offset("new")) == (5, None)
+    cli("apply", "--from-group", "old", "--to-group", "other", *FAST)
+    assert cli.offset("other") == 5
+
+
 def test_a_hand_over_that_another_run_has_undone_is_not_called_done(cli):
     """If another run with the same groups has undone a hand-over, the first one run again does not say that it is over.
 

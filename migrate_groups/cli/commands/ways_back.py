@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,6 +24,7 @@ from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
+    from migrate_groups.migration.ports import Clients
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
@@ -46,6 +48,7 @@ def rollback(
     reference: options.Reference = "",
     events: options.Events = None,
     output_format: Format = "table",
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Undo a hand-over before the new groups have committed.
@@ -55,13 +58,18 @@ def rollback(
     With the receipt of delete-offsets --group, it restores the offsets of the last deletion, unless the group has
     committed since; run it again for the deletion before that.
 
+    If the new groups are on another cluster, pass it with --to-bootstrap-server or --to-command-config, and the old
+    group's as --bootstrap-server. If the old cluster can't be reached, pass only the new groups' as --bootstrap-server:
+    then the claims on the old one stay.
+
     Example: migrate-groups rollback split.toml.run --dry-run
     """
     from migrate_groups.planning.run_states import Verb
 
     by = written_by(reference)
     terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by, events=events)
-    done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
+    target.check()
+    done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run, target=target)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
         kept = {change.group for change in changes if change.after is not None}
@@ -254,8 +262,8 @@ def _go(
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
     run: the run directory of ``migrate``, or the file that records the hand-over. wait: seconds that a hand-back
-    waits for the groups to stop. target: for delete-offsets, the cluster of the new groups. Returns the receipt; None:
-    nothing was written.
+    waits for the groups to stop. target: the cluster of the new groups, if it is another one. Returns the receipt;
+    None: nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -270,7 +278,9 @@ def _go(
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
-                done = is_done(reader, file, verb, terminal)
+                if verb is Verb.ROLLBACK and elsewhere is not None:  # it writes to the new groups' cluster
+                    reader, elsewhere = elsewhere, reader
+                done = is_done(reader, file, verb, terminal, elsewhere)
                 plan = None if done else plan_way_back(reader, verb, file, SystemClock(), elsewhere)
             if plan is None:
                 terminal.show_receipt(file.receipt)
@@ -278,11 +288,23 @@ def _go(
             terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None
-        with connection.open_writer() as clients, target.reader_if_named(connection) as elsewhere:
-            opened = clients._replace(elsewhere=elsewhere)
-            execution = go_back(opened, verb, file, SystemClock(), terminal, wait=wait)
+        with _open(verb, connection, target) as clients:
+            execution = go_back(clients, verb, file, SystemClock(), terminal, wait=wait)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return None
         terminal.show_result(result_of(execution, file))
         return file.receipt
+
+
+@contextmanager
+def _open(verb: Verb, connection: Connection, target: TargetCluster) -> Iterator[Clients]:
+    """Yield the clients of a way back. target: the cluster of the new groups, if it is another one."""
+    from migrate_groups.planning.run_states import Verb
+
+    with connection.open_writer() as clients, ExitStack() as stack:
+        if verb is Verb.ROLLBACK and target.is_named:
+            there = stack.enter_context(target.connection(connection).open_writer())
+            yield there._replace(at_source=clients.writer)
+        else:
+            yield clients._replace(elsewhere=stack.enter_context(target.reader_if_named(connection)))

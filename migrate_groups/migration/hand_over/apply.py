@@ -19,7 +19,7 @@ from migrate_groups.migration.carry_out import (
     write_plan,
 )
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
+from migrate_groups.migration.journal import Journal, claim_started, locked, one_cluster, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
@@ -93,7 +93,7 @@ def _shown(
     refuse_another_cluster(file, reader)
     is_same = same_hand_over(file.receipt, wanted.rows.rows())
     if is_same and (started := started_since(reader, file.receipt)) is not None:
-        say_over(reader, started, file, events)
+        say_over(one_cluster(reader), started, file, events)
         return None
     with events.working(_reading(wanted), not_known):
         if wanted.approved:
@@ -101,7 +101,7 @@ def _shown(
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
-    journal = read_journal(reader, plan, file.receipt, Verb.HAND_OVER)
+    journal = read_journal(one_cluster(reader), plan, file.receipt, Verb.HAND_OVER)
     plan, barrier = shown_with_barrier(reader, plan)
     return plan.with_checks(journal.checks), barrier, journal
 
@@ -117,11 +117,11 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     """
     found = _shown(clients.writer, wanted, file, events)
     if found is None:
-        claim_started(clients.writer, file, clock.now())
+        claim_started(one_cluster(clients.writer), file, clock.now())
         return None
     shown, barrier, journal = found
     agree(shown, wanted.rows.rows, events)
-    with locked(clients.writer, journal, file) as journal:
+    with locked(one_cluster(clients.writer), journal, file) as journal:
         if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
             events.doing(f"waiting {left:.0f} s to see that no consumer commits")
         with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):

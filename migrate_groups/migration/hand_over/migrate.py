@@ -28,7 +28,7 @@ from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.journal import Journal, claim_started, locked
+from migrate_groups.migration.journal import BothClusters, Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -127,10 +127,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _agreed_before(clusters, wanted, file, events) or _shown(clusters, wanted, file, clock, events)
         if shown is None:
-            claim_started(writer, file, clock.now())
+            claim_started(BothClusters(at_source, writer), file, clock.now())
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(at_source, shown.journal, file))
+        journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:
@@ -191,7 +191,11 @@ def _make_ready(clients: Clients, shown: Prepared, journal: Journal) -> None:
     targets = {
         group: [each.topic_partition for each in changes] for group, changes in by_group(shown.plan.changes).items()
     }
-    others = [*(shown.barrier.probes.groups if shown.barrier.probes else ()), *map(journal_group, journal.facts.groups)]
+    facts, probes = journal.facts, shown.barrier.probes
+    others = [
+        *(probes.groups if probes else ()),
+        *(journal_group(group.name) for group in facts.groups if group.cluster == facts.elsewhere),
+    ]
     if shown.plan.options.second_client != "none":
         clients.second.make_ready(targets)
     clients.writer.make_ready({**dict.fromkeys(others, ()), **targets})
@@ -265,7 +269,7 @@ def _shown(
     started = started_since(clusters.target, file.receipt, clusters.elsewhere)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
-        say_over(clusters.source, started, file, events)
+        say_over(BothClusters(clusters.source, clusters.target), started, file, events)
         return None
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)

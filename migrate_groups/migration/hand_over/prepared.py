@@ -11,7 +11,7 @@ from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.hand_over.plan import plan_hand_over
-from migrate_groups.migration.journal import Journal, read_journal
+from migrate_groups.migration.journal import BothClusters, Journal, read_journal
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
@@ -163,7 +163,7 @@ def prepare(
         kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
-    journal = read_journal(clusters.source, planned.plan, receipt, Verb.HAND_OVER)
+    journal = read_journal(BothClusters(clusters.source, clusters.target), planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
         (*source_barrier.checks, *barrier.checks, *journal.checks, *judge(Scope.LIVE_SOURCE, live))
     )

@@ -15,11 +15,20 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import Journal, locked, read_journal, refuse_taken
+from migrate_groups.migration.journal import (
+    BothClusters,
+    Client,
+    Journal,
+    locked,
+    one_cluster,
+    read_journal,
+    refuse_taken,
+)
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.survey import unread
+from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -29,6 +38,7 @@ from migrate_groups.planning.checks.facts import Facts
 from migrate_groups.planning.checks.origin import cluster_of_receipt
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
@@ -40,8 +50,18 @@ _ALREADY = {
 }
 
 
-def is_done(reader: GroupReader, file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
+def is_done(
+    reader: GroupReader,
+    file: ReceiptFile,
+    verb: Verb,
+    events: Events,
+    elsewhere: GroupReader | None = None,
+    *,
+    watch_again: bool = False,
+) -> bool:
     """Return whether a command (rollback, hand-back or delete-offsets) was completed before; if so, tell the user.
+
+    elsewhere: as in `plan_way_back`.
 
     Raises `Refused` if another run has the partitions since, or this is another cluster; `PartlyApplied` if a group
     that had to stop still consumed after the write, or could not be watched; `ClusterUnavailable`. watch_again: return
@@ -54,7 +74,7 @@ def is_done(reader: GroupReader, file: ReceiptFile, verb: Verb, events: Events, 
     verdict, reason = cluster_of_receipt(Facts(survey=unread(reader), options=last.options, earlier=last))
     if verdict is Verdict.REFUSE:
         refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
-    refuse_taken(reader, file.receipt, verb)
+    refuse_taken(_both(reader, file.receipt, verb, elsewhere), file.receipt, verb)
     done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
         raise PartlyApplied(
@@ -77,7 +97,8 @@ def plan_way_back(
 ) -> Plan:
     """Return the plan of a rollback, hand-back or delete-offsets, from the cluster's current state. Reads only.
 
-    elsewhere: for delete-offsets, reads target groups on another cluster.
+    elsewhere: reads the other cluster of a move: for delete-offsets the target groups, for rollback the claims of the
+    source group; None if a rollback leaves these.
 
     Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
     `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
@@ -97,9 +118,9 @@ def go_back(
     stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed;
     `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
-    if is_done(clients.writer, file, verb, events, watch_again=True):
+    reader, elsewhere = clients.writer, clients.elsewhere or clients.at_source
+    if is_done(reader, file, verb, events, elsewhere, watch_again=True):
         return None
-    reader = clients.writer
     last = file.receipt.last(verb)
     if last is not None and file.receipt.is_done(verb):
         # The groups that must no longer consume could not be watched after the write, so they are watched now.
@@ -107,9 +128,9 @@ def go_back(
         execution = look_at_watched(reader, last)
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
-    shown, barrier, journal = _shown(reader, verb, file, clock, clients.elsewhere)
+    shown, barrier, journal = _shown(reader, verb, file, clock, elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    with locked(clients.writer, journal, file) as journal:
+    with locked(_both(clients.writer, file.receipt, verb, clients.at_source), journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
         else:
@@ -119,7 +140,7 @@ def go_back(
         # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later
         # one.
         with after_barrier(clients.writer, barrier, events):
-            plan = _plan(reader, verb, file, clock, clients.elsewhere)
+            plan = _plan(reader, verb, file, clock, elsewhere)
             refuse_forbidden(plan.refusals(at_the_write=True))
             _refuse_lost(shown, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
@@ -133,7 +154,7 @@ def _shown(
 ) -> tuple[Plan, Barrier, Journal]:
     """Return the plan to show to the user, how to wait for commits before the plan is made again, and the claims."""
     plan = _plan(reader, verb, file, clock, elsewhere)
-    journal = read_journal(reader, plan, file.receipt, verb)
+    journal = read_journal(_both(reader, file.receipt, verb, elsewhere), plan, file.receipt, verb)
     plan, barrier = shown_with_barrier(reader, plan)
     plan = plan.with_checks(journal.checks)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier, journal
@@ -141,10 +162,33 @@ def _shown(
 
 def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None) -> Plan:
     if verb is Verb.ROLLBACK:
+        if elsewhere is not None:
+            _check_both(reader, file.receipt, elsewhere)
         return plan_rollback(reader, file.receipt)
     if verb is Verb.HAND_BACK:
         return plan_hand_back(reader, file.receipt, clock)
     return delete_source_offsets(reader, file.receipt, elsewhere)
+
+
+def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> None:
+    """Check the clusters of the rollback of a move. source: reads the cluster of the source group.
+
+    Raises `UsageError` if the run is no move; `Refused` if these are other clusters; `ClusterUnavailable`.
+    """
+    if receipt.executions:
+        check_clusters_named(receipt.last_hand_over or receipt.executions[-1], is_target_named=True)
+    if another := another_cluster(source, receipt, reader):
+        raise Refused(f"{another}; nothing was written")
+
+
+def _both(client: Client, receipt: Receipt, verb: Verb, source: Client | None) -> BothClusters[Client]:
+    """Return the clients for claims.
+
+    client: of the cluster that is written to. source: in a rollback of a move, of the source group's cluster.
+    """
+    if receipt.elsewhere is None:
+        return one_cluster(client)
+    return BothClusters(client, None) if verb is Verb.DELETE_OFFSETS else BothClusters(source, client)
 
 
 def _refuse_lost(shown: Plan, plan: Plan) -> None:

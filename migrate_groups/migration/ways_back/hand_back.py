@@ -11,7 +11,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
-from migrate_groups.migration.reading.requests import committed_of, describe_groups
+from migrate_groups.migration.reading.requests import committed_by_order, committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import refuse_by_record
@@ -25,7 +25,7 @@ from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import Step, Verb
+from migrate_groups.planning.run_states import State, Step, Verb
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
@@ -108,28 +108,44 @@ def _read(reader: GroupReader, facts: HandOverFacts, takers: Takers, clock: Cloc
     groups = sorted({group for group, _ in takers})
     permissions_unless_hidden(reader, of_hand_over(groups, takers.values(), {topic for _, topic in takers}))
     rows = [*take_snapshot(reader, groups, clock).rows()]
-    wanted = _wanted(rows, takers, facts.receipt)
+    wanted = _wanted(rows, takers, facts.receipt, _not_given(reader, facts.receipt))
     options = options_of_write(facts.options, {each.group for each in wanted})
     facts = replace(facts, options=options, decided=wanted, topics=_topics(rows, groups))
     facts = facts.decided_by(survey(reader, wanted))
     return replace(facts, survey=_with_refused(reader, facts.survey, _refused(facts.receipt), groups))
 
 
-def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt) -> list[Change]:
-    """Return what the source groups are to get back.
+def _not_given(reader: GroupReader, receipt: Receipt) -> frozenset[Order]:
+    """Return the partitions of target groups that are not given back: not handed over, or given back already.
 
-    rows: the target groups' committed offsets. Raises `Refused` if two target groups give back the same partition, or
-    if one has no offset to give back.
+    A partition that an interrupted hand-back has given back is given back again if the source group has lost its offset
+    since.
     """
-    skipped = {
-        order
+    not_given = {
+        order: partition
         for order, partition in receipt.partition_states.items()
         if partition.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)
     }
+    sources = {
+        order: [source.order for source in partition.handed_over_by]
+        for order, partition in not_given.items()
+        if partition.state is State.HANDED_BACK
+    }
+    now = committed_by_order(reader, {order for of_it in sources.values() for order in of_it}) if sources else {}
+    lost = {order for order, of_it in sources.items() if any(now[source] is None for source in of_it)}
+    return frozenset(not_given.keys() - lost)
+
+
+def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt, not_given: Collection[Order]) -> list[Change]:
+    """Return what the source groups are to get back.
+
+    rows: the target groups' committed offsets. not_given: the partitions that are not given back. Raises `Refused` if
+    two target groups give back the same partition, or if one has no offset to give back.
+    """
     wanted = wanted_rows(
         structs.replace(row, group=takers[row.group or "", row.topic], source_group=row.group)
         for row in rows
-        if (row.group or "", row.topic) in takers and (row.group or "", row.topic, row.partition) not in skipped
+        if (row.group or "", row.topic) in takers and (row.group or "", row.topic, row.partition) not in not_given
     )
     if len({each.order for each in wanted}) < len(wanted):
         raise Refused(_SHARED)
@@ -140,7 +156,7 @@ def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt) -> list[Chang
     lost = [
         f"{group} {topic}-{number}"
         for (group, topic, number), partition in receipt.begun_or_done.items()
-        if (group, topic, number) not in given | skipped and partition.change.after
+        if (group, topic, number) not in given and (group, topic, number) not in not_given and partition.change.after
     ]
     if lost:
         raise Refused(

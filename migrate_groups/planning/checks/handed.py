@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_groups.planning.change import Action, Change, Order, Origin
-from migrate_groups.planning.checks.journal import JournalFacts
+from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -21,7 +21,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     if not plan.changes:
         return facts
     if facts.verb is not Verb.HAND_OVER:
-        return facts if receipt.elsewhere is not None else undone_by(facts, receipt)
+        return undone_by(facts, receipt)
     handed: dict[Order, list[Change]] = defaultdict(list)
     stopped_at: dict[Order, int | None] = {}
     copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
@@ -40,11 +40,13 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
     again = (Step.RESUME, Step.START) if plan.translation else (Step.RESUME,)
     resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
+    elsewhere = plan.cluster_id if plan.translation else ""
     return replace(
         facts,
-        handed=_targets(handed),
+        handed=_targets(handed, elsewhere),
         stopped_at=_known(stopped_at),
-        elsewhere=plan.cluster_id if plan.translation else "",
+        elsewhere=elsewhere,
+        here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
         resumed=frozenset(resumed),
         restored=frozenset(restored),
         in_place=frozenset(in_place),
@@ -58,10 +60,20 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     over = (Step.NO_OP, Step.SKIP) if verb is not Verb.DELETE_OFFSETS else (Step.NO_OP,)
     handed = _handed_before(receipt, verb, *WORKS, *over)
     left = _handed_before(receipt, verb, *WORKS)
+    stopped_at = {
+        source.order: source.stopped_at
+        for partition in receipt.partition_states.values()
+        for source in partition.handed_over_by
+    }
+    hand_over, move = receipt.last_hand_over, receipt.elsewhere
+    cluster = hand_over.cluster_id if hand_over else ""
+    elsewhere = cluster if move else ""
     return replace(
         facts,
-        handed=_targets(handed),
-        stopped_at=_known({order: changes[0].handed_over_at for order, changes in handed.items()}),
+        handed=_targets(handed, elsewhere),
+        stopped_at=_known({order: stopped_at[order] for order in handed}),
+        elsewhere=elsewhere,
+        here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
         done=frozenset(handed.keys() - left.keys()) if verb is not Verb.DELETE_OFFSETS else frozenset(),
     )
@@ -85,9 +97,15 @@ def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]
     return handed
 
 
-def _targets(handed: Mapping[Order, Sequence[Change]]) -> dict[Order, tuple[str, ...]]:
-    """Return the target groups of each partition of a source group, sorted."""
-    return {order: tuple(sorted({each.group for each in changes})) for order, changes in handed.items()}
+def _targets(handed: Mapping[Order, Sequence[Change]], cluster: str) -> dict[Order, tuple[Place, ...]]:
+    """Return the target groups of each partition of a source group, sorted, with the partition there.
+
+    cluster: the id of their cluster; empty if it is that of the source groups.
+    """
+    return {
+        order: tuple(sorted({(GroupAt(each.group, cluster), each.topic_partition) for each in changes}))
+        for order, changes in handed.items()
+    }
 
 
 def _known(offsets: Mapping[Order, int | None]) -> dict[Order, int]:

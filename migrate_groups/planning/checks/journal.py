@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -21,15 +22,33 @@ _GONE_SINCE = (
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
 
+class GroupAt(NamedTuple):
+    """A group. cluster: the id of its cluster; empty if it is that of the source groups."""
+
+    name: str
+    cluster: str = ""
+
+
+Place = tuple[GroupAt, TopicPartition]
+"""A group and a partition: the key of claims."""
+
+
+def source_place(order: Order) -> Place:
+    """Return the group and the partition of a source group."""
+    return GroupAt(order[0]), TopicPartition(*order[1:])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalFacts:
     """What a write hands over, or undoes, and what the runs of this tool have claimed of it.
 
     - run: the id of the run that writes.
     - verb: the kind of the write.
-    - handed: the target groups of each partition that a source group hands over, or has handed over in this run.
+    - handed: the target groups of each partition that a source group hands over, or has handed over in this run, with
+      the partition there.
     - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
-    - elsewhere: the id of the target groups' cluster, if it is another one than the source groups'; otherwise empty.
+    - here: the id of the source groups' cluster.
+    - elsewhere: the id of the target groups' cluster, if it is another one; otherwise empty.
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
     - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
       hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
@@ -37,15 +56,16 @@ class JournalFacts:
     - restored: those of the partitions whose committed offset is gone, so that an earlier one is handed over.
     - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
-    - claims: the claims on the partitions of the source and target groups, by group.
+    - claims: the claims on the partitions of the source and target groups.
     - not_known: by group, why its claims are not known, and what to do.
     - further: if some are not known, other groups that consume the partitions from the same offsets on.
     """
 
     run: str
     verb: Verb
-    handed: Mapping[Order, tuple[str, ...]] = field(default_factory=dict)
+    handed: Mapping[Order, tuple[Place, ...]] = field(default_factory=dict)
     stopped_at: Mapping[Order, int] = field(default_factory=dict)
+    here: str = ""
     elsewhere: str = ""
     begun: frozenset[Order] = frozenset()
     done: frozenset[Order] = frozenset()
@@ -53,22 +73,33 @@ class JournalFacts:
     restored: frozenset[Order] = frozenset()
     in_place: frozenset[Order] = frozenset()
     is_copy: bool = False
-    claims: Mapping[str, Mapping[TopicPartition, Claims]] = field(default_factory=dict)
-    not_known: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[Place, Claims] = field(default_factory=dict)
+    not_known: Mapping[GroupAt, str] = field(default_factory=dict)
     further: tuple[str, ...] = ()
 
     @property
-    def groups(self) -> list[str]:
-        """The source and target groups on the source groups' cluster, sorted."""
-        return sorted({group for group, _, _ in self.handed}.union(*map(self.targets_here, self.handed)))
+    def groups(self) -> list[GroupAt]:
+        """The groups whose claims matter: the source and target groups, sorted.
 
-    def targets_here(self, order: Order) -> tuple[str, ...]:
-        """Return the target groups of a partition whose journals are on the source groups' cluster."""
-        return () if self.elsewhere else self.handed[order]
+        If the target groups are on another cluster, a deletion of the source groups' offsets leaves theirs out.
+        """
+        sources = {source_place(order)[0] for order in self.handed}
+        if self.elsewhere and self.verb is Verb.DELETE_OFFSETS:
+            return sorted(sources)
+        return sorted(sources.union(group for targets in self.handed.values() for group, _ in targets))
 
-    def of(self, group: str, partition: TopicPartition) -> Claims:
+    @property
+    def source_cluster(self) -> str:
+        """The source groups' cluster as the journals of the target groups name it: empty if it is theirs."""
+        return self.here if self.elsewhere else ""
+
+    def names(self, order: Order) -> tuple[str, ...]:
+        """Return the names of the target groups of a partition."""
+        return tuple(group.name for group, _ in self.handed[order])
+
+    def of(self, place: Place) -> Claims:
         """Return the claims on a partition of a group; empty if there are none or they are not known."""
-        return self.claims.get(group, {}).get(partition, ())
+        return self.claims.get(place, ())
 
 
 def journal(facts: JournalFacts) -> Judgement | None:
@@ -84,10 +115,10 @@ def journal(facts: JournalFacts) -> Judgement | None:
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     has_claims = any(facts.claims.values())
     of_topics = _of_topics(facts)
-    for order, targets in facts.handed.items() if has_claims else ():
-        group, topic, number = order
-        claims = facts.of(group, TopicPartition(topic, number)) or of_topics.get((group, topic), ())
-        for complaint in _complaints(facts, order, targets, claims):
+    for order in facts.handed if has_claims else ():
+        group, topic, _ = order
+        claims = facts.of(source_place(order)) or of_topics.get((GroupAt(group), topic), ())
+        for complaint in _complaints(facts, order, claims):
             complaints[complaint].append(f"{order[1]}-{order[2]}")
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
@@ -98,33 +129,31 @@ def journal(facts: JournalFacts) -> Judgement | None:
             what = f"{named('group', facts.further)} with members on these topics and commits at or after these offsets"
             reasons[f"is it one of these? {what}"] = None
         return Verdict.NOT_KNOWN, (
-            f"it is not known whether another run handed over partitions of {some(facts.not_known)}: {some(reasons, 4)}"
+            "it is not known whether another run handed over partitions of "
+            f"{some({group.name for group in facts.not_known})}: {some(reasons, 4)}"
         )
     sources = some({group for group, _, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
     if not has_claims:
         return Verdict.PASS, f"no run has claimed {partitions}"
-    claimed = sum(bool(facts.of(group, TopicPartition(topic, number))) for group, topic, number in facts.handed)
+    claimed = sum(bool(facts.of(source_place(order))) for order in facts.handed)
     return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
-def _of_topics(facts: JournalFacts) -> Mapping[tuple[str, str], Claims]:
+def _of_topics(facts: JournalFacts) -> Mapping[tuple[GroupAt, str], Claims]:
     """Return the newest claims of other runs on each topic of a group, for partitions that a hand-over finds without.
 
     Such a partition was added to the topic after the topic was handed over.
     """
-    newest: dict[tuple[str, str], Claims] = {}
-    for group, of_group in facts.claims.items() if facts.verb is Verb.HAND_OVER else ():
-        for partition, claims in of_group.items():
-            known = newest.get((group, partition.topic))
-            if claims[0].run != facts.run and (known is None or known[0].at < claims[0].at):
-                newest[group, partition.topic] = claims
+    newest: dict[tuple[GroupAt, str], Claims] = {}
+    for (group, partition), claims in facts.claims.items() if facts.verb is Verb.HAND_OVER else ():
+        known = newest.get((group, partition.topic))
+        if claims and claims[0].run != facts.run and (known is None or known[0].at < claims[0].at):
+            newest[group, partition.topic] = claims
     return newest
 
 
-def _complaints(
-    facts: JournalFacts, order: Order, targets: tuple[str, ...], claims: Claims
-) -> Iterator[tuple[str, str]]:
+def _complaints(facts: JournalFacts, order: Order, claims: Claims) -> Iterator[tuple[str, str]]:
     """Yield what speaks against the write of a partition of a source group, and what to do.
 
     claims: those on the partition in the journal of the source group.
@@ -133,20 +162,17 @@ def _complaints(
         if claims and claims[0].state in _NOT_OWNED:
             yield _claimed_since(facts, order, claims[0])
         return
-    group, partition = order[0], TopicPartition(*order[1:])
     if claims and claims[0].state is ClaimState.ARRIVED and order in facts.restored:
-        yield _found(facts, group, claims[0]), _GONE_SINCE
+        yield _found(facts, order[0], claims[0]), _GONE_SINCE
         return
-    is_own = gives(claims, targets, facts.elsewhere) and not _is_repeated(facts, order, claims[0])
+    is_own = gives(claims, facts.names(order), facts.elsewhere) and not _is_repeated(facts, order, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
-    elif facts.elsewhere:
-        return  # the journals of the target groups are there
     elif is_own or facts.verb is not Verb.HAND_OVER:
-        yield from _handed_on(facts, group, partition, targets)
+        yield from _handed_on(facts, order)
     else:
-        yield from _not_arrived_yet(facts, partition, targets)
+        yield from _not_arrived_yet(facts, order)
 
 
 def _is_repeated(facts: JournalFacts, order: Order, newest: Claim) -> bool:
@@ -163,10 +189,10 @@ def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str
     if newest.state not in _NOT_OWNED:
         return None
     if newest.state is ClaimState.ARRIVING:
-        return _found(facts, order[0], newest), _not_known(order[0])
+        return _found(facts, order[0], newest), _not_known(GroupAt(order[0]))
     names = some([*map(repr, newest.groups)])
     both = "pass --copy if both groups are to process the same records"
-    if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.handed[order]}:
+    if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.names(order)}:
         return _found(facts, order[0], newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
             f"{_forget(order[0], *(() if newest.cluster else newest.groups))}"
@@ -199,32 +225,33 @@ _COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str
 }
 
 
-def _handed_on(
-    facts: JournalFacts, group: str, partition: TopicPartition, targets: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _handed_on(facts: JournalFacts, order: Order) -> Iterator[tuple[str, str]]:
     """Yield that a target group has handed the partition over to another group since this run handed it over."""
     if facts.verb is Verb.DELETE_OFFSETS:
         return  # the source group's offset is not needed for that
-    for target in targets:
-        claims = facts.of(target, partition)
-        is_ours = gives(claims, [group]) and ((group, *partition) in facts.begun or claims[0].run == facts.run)
+    for place in facts.handed[order]:
+        claims = facts.of(place)
+        is_back = gives(claims, [order[0]], facts.source_cluster)
+        is_ours = is_back and (order in facts.begun or claims[0].run == facts.run)
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
-            yield _found(facts, target, claims[0]), "undo that run first"
-    yield from _not_arrived_yet(facts, partition, targets)
+            yield _found(facts, place[0].name, claims[0]), "undo that run first"
+    yield from _not_arrived_yet(facts, order)
 
 
-def _not_arrived_yet(
-    facts: JournalFacts, partition: TopicPartition, targets: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _not_arrived_yet(facts: JournalFacts, order: Order) -> Iterator[tuple[str, str]]:
     """Yield that another run has begun to hand the partition over to a target group, with an unknown outcome."""
-    for target in targets:
-        claims = facts.of(target, partition)
+    for place in facts.handed[order]:
+        claims = facts.of(place)
         if claims and claims[0].state is ClaimState.ARRIVING and claims[0].run != facts.run:
-            yield _found(facts, target, claims[0]), _not_known(target)
+            yield _found(facts, place[0].name, claims[0]), _not_known(place[0])
 
 
-def _not_known(group: str) -> str:
-    return f"its outcome is not known: run that command again first; if its run directory is lost, {_forget(group)}"
+def _not_known(group: GroupAt) -> str:
+    there = f" on cluster {group.cluster}" if group.cluster else ""
+    return (
+        "its outcome is not known: run that command again first; if its run directory is lost, "
+        f"{_forget(group.name)}{there}"
+    )
 
 
 def _forget(*groups: str) -> str:

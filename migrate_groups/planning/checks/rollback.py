@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition, offset_in_words
 from migrate_groups.model.topics import is_still
 from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
@@ -72,48 +72,72 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
     ]
     gone: list[str] = []
     maybe_deleted: list[str] = []
+    after_rollback: list[str] = []
     for partition in states:
         change, committed = partition.change, now(partition.change.order)
-        relation = change.relation(committed)
+        name, relation = f"{change.group} {change.topic_partition}", change.relation(committed)
         # The offset from before the run passes too, if the new one was not read back, or if the write is already
         # undone.
         is_replaced = partition.state is State.HANDED_OVER and change.replaced
         if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
             if partition.state is State.UNDOING and change.after is not None and committed is None:
-                maybe_deleted.append(f"{change.group} {change.topic_partition}")
+                maybe_deleted.append(name)
             continue
-        (since if committed else gone).append(f"{change.group} {change.topic_partition}")
-    if gone and not since:
+        (since if committed else gone).append(name)
+        if committed and partition.state is State.UNDOING and earlier.verb is Verb.HAND_OVER:
+            was = offset_in_words(change.before)
+            after_rollback.append(f"{name} at {committed.offset} (before the hand-over: {was})")
+    if since:
+        return Verdict.REFUSE, _committed_since(facts, since, after_rollback)
+    if gone:
         complaint = (
             "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
         )
         return Verdict.REFUSE, f"{some(gone, 3)}: {complaint}"
-    if earlier.translation is not None and since:
-        complaint = (
-            "the group has committed since the move to this cluster, and a rollback would lose how far it has read: "
-            "let it run on here"
-        )
-        return Verdict.REFUSE, f"{some(since, 3)}: {complaint}"
-    if earlier.verb is Verb.HAND_OVER and since and not any(partition.sources for partition in states):
-        delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
-        complaint = (
-            "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
-            f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
-        )
-        return Verdict.REFUSE, f"{some(since, 3)}: {complaint}"
-    if maybe_deleted and not since:
+    if maybe_deleted:
         complaint = (
             "may have been deleted by the rollback that was interrupted, so a commit since then that is deleted or "
             "expired is not recognised: make sure that the group has not run"
         )
         return Verdict.NOT_KNOWN, f"{some(maybe_deleted, 3)}: {complaint}"
-    if earlier.verb is Verb.HAND_OVER:
-        complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
-        fine = "no target group has committed since the hand-over"
-    else:
-        complaint = "the group has committed since the deletion: set the right offsets with apply"
-        fine = "the group has not committed since the deletion"
-    return refused_if_any(since, complaint, fine, compared=states)
+    fine = (
+        "no target group has committed since the hand-over"
+        if earlier.verb is Verb.HAND_OVER
+        else "the group has not committed since the deletion"
+    )
+    return refused_if_any((), "", fine, compared=states)
+
+
+def _committed_since(facts: RollbackFacts, since: Sequence[str], after_rollback: Sequence[str]) -> str:
+    """Return that groups have committed since the write, and what to do.
+
+    since: the partitions. after_rollback: those that a rollback may have set or deleted before, with their offsets.
+    """
+    earlier, states = facts.earlier, facts.states.values()
+    if earlier.verb is not Verb.HAND_OVER:
+        return f"{some(since, 3)}: the group has committed since the deletion: set the right offsets with apply"
+    if earlier.translation is not None:
+        return (
+            f"{some(since, 3)}: the group has committed since the move to this cluster, and a rollback would lose how "
+            "far it has read: let it run on here"
+        )
+    if not any(partition.sources for partition in states):
+        delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
+        return (
+            f"{some(since, 3)}: the group has committed since the write, and no old group can take that back: stop it, "
+            f"and delete it with migrate-groups {delete}, or set other offsets with rewind and apply --on-existing "
+            "overwrite"
+        )
+    if after_rollback:
+        return (
+            f"{some(after_rollback, 3)}: another client committed after the rollback's write, so it is not known how "
+            "far the group has read: if it has not run, set by hand what it had before the hand-over, and run rollback "
+            "again; otherwise set the old group's offset with rewind and apply"
+        )
+    return (
+        f"{some(since, 3)}: the group has committed since the hand-over: use hand-back, which moves the source group "
+        "forward"
+    )
 
 
 def source_group(facts: RollbackFacts) -> Judgement:

@@ -69,7 +69,8 @@ def lost_after_consuming(facts: Facts, read: Collection[Order]) -> str:
         for partition in facts.receipt.to_restore.values()
         if partition.change.source_committed is not None
         for source in partition.handed_over_by
-        if source.order in read and facts.survey.now(source.order) is None
+        # A group that does not exist any more has no partitions in the survey.
+        if source.order in read and facts.survey.committed[source.group].get(source.partition) is None
     }
     if not gone:
         return ""

@@ -13,6 +13,7 @@ from tests.support.any_order.events import (
     Kill,
     Pass,
     Refuse,
+    Reset,
     Stop,
     Straggle,
 )
@@ -94,6 +95,31 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Pass(4),
             Stop("old"),
             Command("hand-over", of="apply"),
+        ],
+    ),
+    # Brokers refuse the claim on one of two partitions, and then the old group loses what it got back.
+    "a hand-back that is run again gives back what the source group has lost since": (
+        Setting(partitions={"t": 2, "u": 1}),
+        [
+            Command("hand-over"),
+            Command("delete-offsets"),
+            Command(
+                "hand-back",
+                events=(
+                    At("after held", 1, Refuse(TopicPartition("t", 1), claim=True)),
+                    At("before alter_offsets", 4, ExpireGroup("old")),
+                ),
+            ),
+        ],
+    ),
+    # Both hand over to group a. The claims of the second are refused, and meanwhile a starts.
+    "a run whose group another run has started says so": (
+        Setting(
+            runs={"one": Run(verb="apply"), "two": Run()}, on_existing="forward", on_removed="restore", latest=False
+        ),
+        [
+            AtOnce(Command("hand-over", of="one", starts=True, member=False), Command("hand-over", of="two"), (29, 8)),
+            Command("hand-over", of="two"),
         ],
     ),
 }
@@ -278,6 +304,15 @@ _AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-back", of="one"),
         ],
     ),
+    "a hand-back does not set the offsets of a group that is gone after it had consumed again": (
+        Setting(runs={"one": Run(verb="apply")}, settle=0),
+        [
+            Command("hand-over", of="one", events=(At("after alter_offsets", 1, Straggle("old", True, True)),)),
+            Stop("old"),
+            ExpireGroup("old"),
+            Command("hand-back", of="one"),
+        ],
+    ),
     # Brokers refuse the offsets of two partitions, on which a consumer of the new group then reads on from its own.
     "delete-offsets waits for partitions that were refused, although their group has read on": (
         Setting(
@@ -290,9 +325,20 @@ _AFTER_EXIT_4: dict[str, tuple[Setting, list[Step]]] = {
             Command("delete-offsets"),
         ],
     ),
+    # The rollback has set the offsets from before. Somebody then resets them by hand, before it reads them back.
+    "a hand-back does not take what a group has after its rollback for what it has read": (
+        Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite", settle=0),
+        [
+            Command("hand-over"),
+            Command(
+                "rollback", events=tuple(At("before receipt", 2, Reset("a", partition, 36)) for partition in (T, U))
+            ),
+            Command("hand-back"),
+        ],
+    ),
 }
 NAMED |= _OVERLAPPING | _AFTER_EXIT_4
 
 REVERTED = dict(zip(NAMED, (1, 2, 3, 4), strict=False)) | dict.fromkeys(_OVERLAPPING, 5)
-REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 7), strict=True))
+REVERTED |= dict(zip(_AFTER_EXIT_4, (6, 6, 6, 7, 8), strict=True))
 """By name, the key of `reverts.FIXES` without which the story fails."""

@@ -1,4 +1,4 @@
-"""Undo the fix of one of seven defects, to prove that stories find them."""
+"""Undo the fix of one of eight defects, to prove that stories find them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unittest import mock
 from migrate_groups.migration import carry_out, guard, journal
 from migrate_groups.migration.barrier import Barrier
 from migrate_groups.migration.ways_back import go_back, rollback
-from migrate_groups.planning import run_states
+from migrate_groups.planning import partition_states, run_states
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks import deletion
 from migrate_groups.planning.checks import hand_back as hand_back_checks
@@ -24,9 +24,10 @@ FIXES = {
     5: "runs claim on the cluster what they hand over, so that other runs are refused",
     6: "an offset that a group has lost after it consumed again is not set from the receipt",
     7: "delete-offsets is refused while a target group may lack records of a partition that brokers refused",
+    8: "a hand-back is refused if another client has committed after a rollback's write",
 }
 
-OF_ONE_RUN = (1, 2, 3, 4, 6, 7)
+OF_ONE_RUN = (1, 2, 3, 4, 6, 7, 8)
 """Those fixes that matter within one run. Without them the claims are not made either, because these refuse most of the
 commands again; so stories of several runs find other defects first."""
 
@@ -58,6 +59,8 @@ def reverted(fix: int) -> Iterator[None]:
                 patched.enter_context(mock.patch.object(module, "lost_after_consuming", return_value=""))
         elif fix == 7:
             patched.enter_context(mock.patch.object(deletion, "_may_lack_records", Change.is_lowered))
+        elif fix == 8:
+            patched.enter_context(mock.patch.object(partition_states, "_is_left", return_value=True))
         yield
 
 

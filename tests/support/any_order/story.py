@@ -268,7 +268,10 @@ class Story:
 
         It is asked only if nothing acts during the command.
         """
-        if step.events or self.world.turns or step.verb not in _OF_A_RUN or not self.has_receipt(step.of):
+        acts = (
+            step.events or self.world.turns or self.world.left_behind
+        )  # brokers remove the member of a killed command
+        if acts or step.verb not in _OF_A_RUN or not self.has_receipt(step.of):
             return {}
         ended = self.call(step, "status", run.receipt(step.of), "--format", "json")
         commands = json.loads(ended.out)["commands"] if not ended.code else []

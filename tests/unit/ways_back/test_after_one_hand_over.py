@@ -61,7 +61,7 @@ def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monke
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
-        ways_back.rollback(path, connection=HERE)
+        ways_back.rollback(path, target=TargetCluster(), connection=HERE)
     assert made.offsets("new").get(PARTITION).offset == 7
 
 
@@ -78,7 +78,7 @@ def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(hand
     """If nothing changes while the confirmation prompt waits, the rollback deletes the target group's offset."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: None)
-    ways_back.rollback(path, connection=HERE)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE)
     assert made.offsets("new").get(PARTITION) is None
 
 
@@ -98,12 +98,12 @@ def offset(made, group: str) -> int | None:
 def test_a_second_rollback_after_a_second_migration(handed_over):
     """After a hand-over, its rollback and a second hand-over, a second rollback and its dry run succeed."""
     made, path = handed_over
-    ways_back.rollback(path, connection=HERE, yes=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     made.delete_group(journal_group("old"))  # `migrate_again` claims nothing
     made.commit("old", PARTITION, 8)
     migrate_again(made, path)
-    ways_back.rollback(path, connection=HERE, dry_run=True)
-    ways_back.rollback(path, connection=HERE, yes=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, dry_run=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     assert offset(made, "new") is None
     verbs = [execution.verb for execution in receipt_json.load(path).executions]
     assert verbs == [Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_OVER, Verb.ROLLBACK]
@@ -112,9 +112,9 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
 def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
     """If a rollback is repeated, the command says that the run is rolled back already, and writes nothing."""
     made, path = handed_over
-    ways_back.rollback(path, connection=HERE, yes=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
-    ways_back.rollback(path, connection=HERE, yes=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     assert "is rolled back already; nothing was written" in capsys.readouterr().err
     assert offset(made, "new") == 9
 
@@ -145,7 +145,7 @@ def test_what_follows_a_rollback_is_refused(handed_over, command):
     This offset does not come from the hand-over.
     """
     made, path = handed_over
-    ways_back.rollback(path, connection=HERE, yes=True)
+    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
     with pytest.raises(Refused, match="new t-0: rolled back already"):
         command(path)
@@ -164,7 +164,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
     with pytest.raises(
         PartlyApplied, match=r"'new' has committed on 1 partition .* t-0 no offset → 7; stop its consumers"
     ):
-        ways_back.rollback(path, connection=HERE, yes=True)
+        ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
@@ -176,5 +176,5 @@ def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused
     clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     with pytest.raises(Refused, match="committed since"):
-        ways_back.rollback(path, connection=HERE, yes=True)
+        ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
     assert offset(made, "new") == 7

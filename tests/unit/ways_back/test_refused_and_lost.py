@@ -95,6 +95,55 @@ def test_an_interrupted_rollback_sets_the_lost_offset_when_it_is_run_again(cli, 
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {0: 5})
 
 
+def test_a_rollback_that_was_refused_in_part_is_completed(cli):
+    """If brokers refuse one partition of a rollback, the same command completes it, with exit code 0."""
+    for partition in (PARTITION, SECOND):
+        cli.cluster.commit("new", partition, 3)
+    cli(*MIGRATE, "--on-existing", "overwrite")
+    cli.refused = {SECOND}
+    cli.fails("rollback", RUN, "--yes", code=4)
+    cli.refused = set()
+    cli("rollback", RUN, "--yes")
+    assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {0: 3, 1: 3})
+
+
+@pytest.mark.parametrize("before", [None, 3])
+def test_a_commit_after_the_write_of_a_rollback(cli, monkeypatch, before):
+    """If another client commits between the write of a rollback and its read back, `hand-back` is refused.
+
+    The offset does not show how far the new group has read. If somebody sets the offset from before the hand-over by
+    hand, `rollback` completes.
+    """
+    if before is not None:
+        for partition in (PARTITION, SECOND):
+            cli.cluster.commit("new", partition, before)
+    cli(*MIGRATE, "--on-existing", "overwrite")
+    with monkeypatch.context() as patched:
+        for name in ("alter", "delete"):
+            sent = getattr(cli.cluster, name)
+
+            def overtaken(group, offsets, sent=sent):
+                answer = sent(group, offsets)
+                if group == "new":
+                    cli.cluster.commit("new", SECOND, 9)
+                return answer
+
+            patched.setattr(cli.cluster, name, overtaken)
+        cli.fails("rollback", RUN, "--yes", code=4)
+    error = cli.fails("hand-back", RUN, "--yes", code=3)
+    assert "new t-1: rollback has not finished: run rollback again first" in error
+    error = cli.fails("rollback", RUN, "--yes", code=3)
+    was = "no offset" if before is None else before
+    assert f"new t-1 at 9 (before the hand-over: {was}): another client committed after the rollback's write" in error
+    if before is None:
+        cli.cluster.delete("new", [SECOND])
+    else:
+        cli.cluster.commit("new", SECOND, before)
+    cli("rollback", RUN, "--yes")
+    assert cli.offsets("old") == {0: 5, 1: 5}
+    assert cli.offsets("new") == ({} if before is None else {0: before, 1: before})
+
+
 def test_rollback_sets_the_lost_offset_of_a_refused_partition(cli):
     """`rollback` also restores a lost offset of the old group in a partition whose hand-over was refused."""
     cli.refused = {SECOND}
