@@ -10,11 +10,12 @@ from migrate_groups.planning.checks.source import holding, may_consume, shows_to
 
 # Measured: 0.6 s for 10,000 partitions, 3.6 s for 50,000 (docs/evidence/performance.md).
 _PARTITIONS_A_SECOND = 10_000
-# From the end of settle to START, or from the stop if there is no settle
-# (docs/kafka-behaviour.md#which-reading-comes-after-which).
-_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 6, 21
-# Seconds: the defaults of heartbeat.interval.ms and group.consumer.heartbeat.interval.ms.
-_CLASSIC_HEARTBEAT, _KIP_848_HEARTBEAT = 3.0, 5.0
+# From the stop to START: three until settle begins (description, offsets, topics) and six from its end; without settle
+# 21 (docs/kafka-behaviour.md#which-reading-comes-after-which).
+_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 9, 21
+# Seconds: the default of heartbeat.interval.ms; and what members of KIP-848 groups took, as measured
+# (docs/kafka-behaviour.md#members-and-states).
+_CLASSIC_HEARTBEAT, _KIP_848_REBALANCE = 3.0, 2.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +70,16 @@ class PlannedStop:
     def to_rejoin(self) -> float:
         """The expected seconds until the members that stay have rejoined after the stop; 0 if no member stays or stops.
 
-        Until then the group's description does not show which members have which topics. Each of them learns of the
-        rebalance at its next heartbeat, and the last one counts (docs/kafka-behaviour.md#members-and-states).
+        Until then the group's description does not show which members have which topics.
         """
-        if not self.must_stop:
+        members = len(self.may_stay)
+        if not (self.must_stop and members):
             return 0.0
-        interval = _KIP_848_HEARTBEAT if self.source.group_type == "consumer" else _CLASSIC_HEARTBEAT
-        # Of times that are spread evenly over the interval, the last one, on average.
-        return interval * len(self.may_stay) / (len(self.may_stay) + 1)
+        if self.source.group_type == "consumer":
+            return _KIP_848_REBALANCE
+        # Each learns of the rebalance at its next heartbeat, and the last one counts: of times that are spread evenly
+        # over the interval, the last one on average.
+        return _CLASSIC_HEARTBEAT * members / (members + 1)
 
     @property
     def parts(self) -> dict[str, float]:

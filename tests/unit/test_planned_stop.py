@@ -143,10 +143,10 @@ def test_many_partitions_take_longer(cli):
 
 @pytest.mark.parametrize(
     ("round_trip", "settle", "expected"),
-    [(0.1, "10s", "1 s"), (0.3, "10s", "2 s"), (1.0, "10s", "7 s"), (0.1, "0s", "3 s")],
+    [(0.1, "10s", "1 s"), (0.3, "10s", "3 s"), (1.0, "10s", "10 s"), (0.1, "0s", "3 s")],
 )
 def test_a_far_cluster_takes_longer(cli, monkeypatch, round_trip, settle, expected):
-    """The plan adds six round trips, as they were measured on the connection, to the time of reading and writing.
+    """The plan adds nine round trips, as they were measured on the connection, to the time of reading and writing.
 
     Without ``--settle`` it adds 21.
     """
@@ -161,15 +161,15 @@ def test_a_far_cluster_takes_longer(cli, monkeypatch, round_trip, settle, expect
         ("classic", 1, 2),
         ("classic", 9, 3),
         ("consumer", 1, 2),
-        ("consumer", 2, 3),
-        ("consumer", 9, 4),
+        ("consumer", 9, 2),
         ("classic", 0, 0),
+        ("consumer", 0, 0),
     ],
 )
 def test_members_that_stay_rejoin_first(cli, group_type, staying, expected):
-    """If members stay, the plan adds when the last of them is expected to have rejoined, from heartbeat intervals.
+    """If members stay, the plan adds when the last of them is expected to have rejoined.
 
-    They are 3 s in a classic group, and 5 s in a KIP-848 group. If no member has to stop, nothing is added.
+    If no member has to stop, nothing is added.
     """
     keep_audit_log(cli)
     names = [f"audit-{number}" for number in range(staying)]
