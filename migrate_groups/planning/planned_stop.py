@@ -10,9 +10,12 @@ from migrate_groups.planning.checks.source import holding, may_consume, shows_to
 
 # Measured: 0.6 s for 10,000 partitions, 3.6 s for 50,000 (docs/evidence/performance.md).
 _PARTITIONS_A_SECOND = 10_000
-# From the end of settle to START, or from the stop if there is no settle
-# (docs/kafka-behaviour.md#which-reading-comes-after-which).
-_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 6, 21
+# From the stop to START: three until settle begins (description, offsets, topics) and six from its end; without settle
+# 21 (docs/kafka-behaviour.md#which-reading-comes-after-which).
+_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 9, 21
+# Seconds: the default of heartbeat.interval.ms; and what members of KIP-848 groups took, as measured
+# (docs/kafka-behaviour.md#members-and-states).
+_CLASSIC_HEARTBEAT, _KIP_848_REBALANCE = 3.0, 2.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,7 @@ class PlannedStop:
     - wait: seconds within which the group must stop.
     - resumed: whether an earlier run has written offsets.
     - round_trip: seconds from a request to its response, as measured on the connection to the brokers.
+    - mirror_lag: seconds that a mirror between two clusters was behind.
     """
 
     source: GroupDescription
@@ -36,6 +40,7 @@ class PlannedStop:
     wait: float
     resumed: bool
     round_trip: float = 0.0
+    mirror_lag: float = 0.0
 
     @property
     def must_stop(self) -> tuple[Member, ...]:
@@ -62,12 +67,41 @@ class PlannedStop:
         return self.moved is None or not self.source.members or shows_topics(self.source)
 
     @property
+    def to_rejoin(self) -> float:
+        """The expected seconds until the members that stay have rejoined after the stop; 0 if no member stays or stops.
+
+        Until then the group's description does not show which members have which topics.
+        """
+        members = len(self.may_stay)
+        if not (self.must_stop and members):
+            return 0.0
+        if self.source.group_type == "consumer":
+            return _KIP_848_REBALANCE
+        # Each learns of the rebalance at its next heartbeat, and the last one counts: of times that are spread evenly
+        # over the interval, the last one on average.
+        return _CLASSIC_HEARTBEAT * members / (members + 1)
+
+    @property
     def parts(self) -> dict[str, float]:
         """The expected seconds of each step in which no group consumes, by the name of the step.
 
         Steps that take no time are left out.
         """
-        return steps_until_start(self.settle, self.partitions, self.round_trip)
+        steps = {
+            "until the members that stay have rejoined": float(round(self.to_rejoin)),
+            # While the group settles, the mirror delivers what it is behind.
+            "for the mirror": float(math.ceil(max(0.0, min(self.mirror_lag, most_behind(self.settle)) - self.settle))),
+        }
+        then = steps_until_start(self.settle, self.partitions, self.round_trip)
+        return {step: seconds for step, seconds in steps.items() if seconds} | then
+
+
+def most_behind(settle: float) -> float:
+    """Return the seconds that a mirror may be behind when the source group is asked to stop.
+
+    The group is stopped for ``settle`` in any case. Meanwhile the mirror delivers what was produced before the stop.
+    """
+    return max(settle, 10.0)
 
 
 def steps_until_start(settle: float, partitions: int, round_trip: float = 0.0) -> dict[str, float]:

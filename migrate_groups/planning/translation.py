@@ -91,6 +91,11 @@ class Translation:
         return tuple(sorted({(each.source.topic, each.copy.topic) for each in self.partitions if each.copy}))
 
     @property
+    def behind_seconds(self) -> float:
+        """The most seconds that the mirror was behind in a partition, as far as it is known."""
+        return max((each.behind.milliseconds or 0 for each in self.partitions if each.behind), default=0) / 1000
+
+    @property
     def copies(self) -> dict[TopicPartition, TopicPartition]:
         """The copy of each source partition that has one."""
         return {each.source: each.copy for each in self.partitions if each.copy is not None}

@@ -25,10 +25,9 @@ def who(stop: PlannedStop) -> list[str]:
 def how_long(stop: PlannedStop) -> str:
     """Return a sentence that says for how long no group consumes the moved topics, in total and step by step."""
     total, parts = _total_and_parts(stop.parts, stop.partitions)
-    also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""
     return (
         f"the moved topics are not consumed for about {total} ({parts}), "
-        f"plus the time that the applications take to stop and start{also}"
+        "plus the time that the applications take to stop and start"
     )
 
 

@@ -27,20 +27,26 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.broker_world import BrokerWorld, broker_world, until, wait_for_coordinators
 from tests.support.proxy import LISTENER, put_before
-from tests.support.rounds import Rounds
+from tests.support.rounds import ManyBrokers, Rounds
 
 SETTLE = 2.0
 HELD = 0.4  # longer than the pause between two requests of which neither waits for the other
 TOPICS = 12
 
 
-@pytest.fixture(scope="module", params=[1, 3])
+@pytest.fixture(scope="module", params=[1, 3, pytest.param(ManyBrokers.BROKERS, marks=pytest.mark.long)])
 def cluster(request, kafka_jars, java) -> Iterator[tuple[Rounds, str]]:
-    """Proxies before one broker or three, and the brokers' own addresses."""
+    """Proxies before one broker or three, or before one that looks like thirty, and the brokers' own addresses."""
+    is_imitated = request.param == ManyBrokers.BROKERS
     with start_sandbox(
-        kafka_jars, java=java, brokers=request.param, timeout=120, listeners={LISTENER: "PLAINTEXT"}
+        kafka_jars,
+        java=java,
+        brokers=1 if is_imitated else request.param,
+        timeout=120,
+        listeners={LISTENER: "PLAINTEXT"},
+        settings={"offsets.topic.num.partitions": f"{ManyBrokers.OFFSETS_PARTITIONS}"} if is_imitated else {},
     ) as sandbox:
-        proxies = put_before(sandbox, Rounds)
+        proxies = put_before(sandbox, ManyBrokers if is_imitated else Rounds)
         for node in sandbox.nodes:
             node.await_answer()
         wait_for_coordinators(sandbox.bootstrap_servers)
@@ -100,7 +106,7 @@ def request_of(world: BrokerWorld, run: Path, targets: int) -> MigrateRequest:
 def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
     """From the end of settle until the new groups may start, a hand-over waits for responses six times.
 
-    It is as often with one broker as with three, and with one target group as with five.
+    It is as often with one broker as with three or thirty, and with one target group as with five.
     """
     proxies, servers = cluster
     seen: list[list[list[str]]] = []
@@ -134,7 +140,7 @@ def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
 
 
 def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
-    """The plan adds six round trips to the time until START, measured from a request to its response."""
+    """The plan adds nine round trips to the time until START, measured from a request to its response."""
     proxies, servers = cluster
     stops: list[PlannedStop] = []
 
@@ -150,7 +156,7 @@ def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
     proxies.end()
     (stop,) = stops
     assert stop.round_trip >= HELD
-    assert stop.parts["to read, check, write and read back"] >= 6 * HELD
+    assert stop.parts["to read, check, write and read back"] >= 9 * HELD
 
 
 def test_a_client_that_another_thread_has_closed_is_replaced(bootstrap_servers):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import struct
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
+from typing import Any
 
+from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
+
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition
 from tests.support.proxy import Proxies
 
 _API_NAMES = {
@@ -29,7 +35,7 @@ class Rounds(Proxies):
     def __init__(self, targets: Collection[str]) -> None:
         self._held = 0.0
         self._records: list[tuple[str, str, object]] = []
-        self._names: dict[tuple[object, int], tuple[str, float]] = {}
+        self._names: dict[tuple[object, int], tuple[str, float, int, int]] = {}
         super().__init__(targets)
 
     def begin(self, held: float) -> None:
@@ -64,6 +70,10 @@ class Rounds(Proxies):
                 connections[connection].append(name)
         return [*connections.values()]
 
+    def answer(self, key: int, version: int, frame: bytes) -> bytes:
+        """Return the response to forward to a request. key, version: of the request. frame: the broker's response."""
+        return frame
+
     async def _forward(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, are_responses: bool
     ) -> None:
@@ -74,13 +84,68 @@ class Rounds(Proxies):
                 (size,) = struct.unpack(">i", await reader.readexactly(4))
                 frame = await reader.readexactly(size)
                 if are_responses:
-                    name, asked_at = self._names.pop((transport, *struct.unpack(">i", frame[:4])))
+                    name, asked_at, key, version = self._names.pop((transport, *struct.unpack(">i", frame[:4])))
+                    frame = self.answer(key, version, frame)
                     await asyncio.sleep(max(0.0, asked_at + self._held - time.monotonic()))
                 else:
-                    key, _, correlation_id = struct.unpack(">hhi", frame[:8])
+                    key, version, correlation_id = struct.unpack(">hhi", frame[:8])
                     name = _API_NAMES.get(key, f"API {key}")
-                    self._names[transport, correlation_id] = name, time.monotonic()
+                    self._names[transport, correlation_id] = name, time.monotonic(), key, version
                 self._records.append(("response" if are_responses else "request", name, transport))
-                writer.write(struct.pack(">i", size) + frame)
+                writer.write(struct.pack(">i", len(frame)) + frame)
                 await writer.drain()
         writer.close()
+
+
+class ManyBrokers(Rounds):
+    """Thirty proxies before one broker, which look to clients like thirty brokers.
+
+    The answers to Metadata spread the leaders over them. As on a real cluster, a group's coordinator is the leader of
+    its partition of ``__consumer_offsets``, which must have `OFFSETS_PARTITIONS` partitions.
+    """
+
+    BROKERS = 30
+    OFFSETS_PARTITIONS = 60
+
+    def __init__(self, targets: Collection[str]) -> None:
+        super().__init__([*targets] * self.BROKERS)
+        self._ports = [int(each.rpartition(":")[2]) for each in self.addresses]
+        # The broker itself advertises only one address.
+        self.addresses = self.addresses[:1]
+        self.bootstrap_servers = self.addresses[0]
+
+    def answer(self, key: int, version: int, frame: bytes) -> bytes:
+        """Return the response with thirty brokers in place of the one."""
+        change = {MetadataResponse: self._metadata, FindCoordinatorResponse: self._coordinators}
+        for kind in change:
+            if key == kind.API_KEY:
+                # The correlation id, and an empty list of tags from the first flexible version on.
+                body = 5 if kind.flexible_version_q(version) else 4
+                found = kind.decode(frame[body:], version=version)
+                found._header = None  # otherwise it can not be encoded again
+                change[kind](found)
+                return frame[:body] + bytes(found.encode(version=version))
+        return frame
+
+    def _metadata(self, found: Any) -> None:
+        (only,) = found.brokers
+        found.brokers = []
+        for number, port in enumerate(self._ports, 1):
+            broker = copy.copy(only)
+            broker.node_id, broker.port = number, port
+            found.brokers.append(broker)
+        for topic in found.topics:
+            for each in topic.partitions:
+                each.leader_id = self._leader(topic.name or "", each.partition_index)
+                each.replica_nodes = each.isr_nodes = [each.leader_id]
+
+    def _coordinators(self, found: Any) -> None:
+        # Before version 4 the answer does not name the group: any broker will do.
+        for each in found.coordinators or [found]:
+            if not each.error_code:
+                number = log_partition(each.key, self.OFFSETS_PARTITIONS) if found.coordinators else 0
+                each.node_id = self._leader(OFFSETS_TOPIC, number)
+                each.port = self._ports[each.node_id - 1]
+
+    def _leader(self, topic: str, partition: int) -> int:
+        return (zlib.crc32(topic.encode()) + partition) % self.BROKERS + 1

@@ -14,7 +14,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.guard import guard
-from migrate_groups.model.groups import Member
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Outage
@@ -194,6 +194,28 @@ def test_migrate_measures_from_the_last_reading_with_a_member_to_start(cli, monk
     assert found["start_at"].startswith("2026-11-20T12:00:13")
     assert found["first_signs"] == [{"group": "new", "at": None, "sign": None}]
     assert "START 10.1 s after the last reading in which old still ran" in result.stdout
+
+
+def test_a_rebalance_of_the_members_that_stay_is_part_of_the_outage(cli, monkeypatch):
+    """While only members rebalance that had none of the moved topics, no member consumes these topics any more."""
+    running = Running(cli, monkeypatch)
+    spec = cli.folder / "split.toml"
+    spec.write_text(spec.read_text().replace("[options]", '[stay]\ntopics = ["kept"]\n[options]'))
+    cli.cluster.create_topic("kept", 1)
+    cli.cluster.commit("old", TopicPartition("kept", 0), 0)
+    stays = member("stays", TopicPartition("kept", 0))
+    cli.cluster.join("old", replace(stays, subscription=frozenset({"kept"})))
+    describe = cli.cluster.description
+
+    def description(group: str) -> GroupDescription:
+        found = describe(group)
+        rejoins = group == "old" and len(found.members) == 1 and running.clock.slept < 5
+        return replace(found, state="PreparingRebalance") if rejoins else found
+
+    monkeypatch.setattr(cli.cluster, "description", description)
+    cli(*MIGRATE)
+    assert outage(cli)["ran_until"].startswith("2026-11-20T12:00:03")
+    assert outage(cli)["start_at"].startswith("2026-11-20T12:00:05")
 
 
 def test_a_resumed_run_keeps_the_time_of_the_stop(cli, monkeypatch):

@@ -9,8 +9,9 @@ import typer
 
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.files.runs import receipt_json
-from migrate_groups.model.groups import Member
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.snapshots.times import parse_duration
 from tests.support.connected import APPLY, MIGRATE, Connected
@@ -58,7 +59,7 @@ def test_members_that_stay_are_named(cli):
     stays, who, how_long = notes(cli)
     assert stays == "stays with old: audit.log, whose members keep running"
     assert who == "stop billing-1, billing-2; audit-1 may stay"
-    assert how_long.endswith("applications take to stop and start; old rebalances meanwhile")
+    assert "until the members that stay have rejoined" in how_long
 
 
 def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
@@ -142,16 +143,57 @@ def test_many_partitions_take_longer(cli):
 
 @pytest.mark.parametrize(
     ("round_trip", "settle", "expected"),
-    [(0.1, "10s", "1 s"), (0.3, "10s", "2 s"), (1.0, "10s", "7 s"), (0.1, "0s", "3 s")],
+    [(0.1, "10s", "1 s"), (0.3, "10s", "3 s"), (1.0, "10s", "10 s"), (0.1, "0s", "3 s")],
 )
 def test_a_far_cluster_takes_longer(cli, monkeypatch, round_trip, settle, expected):
-    """The plan adds six round trips, as they were measured on the connection, to the time of reading and writing.
+    """The plan adds nine round trips, as they were measured on the connection, to the time of reading and writing.
 
     Without ``--settle`` it adds 21.
     """
     monkeypatch.setattr(cli.cluster, "round_trip", lambda: round_trip)
     (cli.folder / "split.toml").write_text(SPEC)
     assert f"{expected} to read, check, write and read back 1 partition" in notes(cli, "--settle", settle)[-1]
+
+
+@pytest.mark.parametrize(
+    ("group_type", "staying", "expected"),
+    [
+        ("classic", 1, 2),
+        ("classic", 9, 3),
+        ("consumer", 1, 2),
+        ("consumer", 9, 2),
+        ("classic", 0, 0),
+        ("consumer", 0, 0),
+    ],
+)
+def test_members_that_stay_rejoin_first(cli, group_type, staying, expected):
+    """If members stay, the plan adds when the last of them is expected to have rejoined.
+
+    If no member has to stop, nothing is added.
+    """
+    keep_audit_log(cli)
+    names = [f"audit-{number}" for number in range(staying)]
+    for name in names:
+        member = Member(member_id=name, client_id=name, host="/h", subscription=frozenset({"audit.log"}))
+        cli.cluster.join("old", member, group_type=group_type)
+    assert "rejoined" not in notes(cli)[-1]
+    member = Member(member_id="m", client_id="m", host="/h", subscription=frozenset({"t"}))
+    cli.cluster.join("old", member, group_type=group_type)
+    step = f"{expected} s until the members that stay have rejoined, 10 s to settle, "
+    assert (step in notes(cli)[-1]) == bool(expected)
+    assert f"about {11 + expected} s" in notes(cli)[-1]
+
+
+@pytest.mark.parametrize(
+    ("settle", "lag", "expected"), [(10.0, 8.0, None), (2.0, 0.4, None), (2.0, 7.5, 6.0), (0.0, 3600.0, 10.0)]
+)
+def test_the_mirror_delivers_while_the_group_settles(settle, lag, expected):
+    """What a mirror is behind counts beyond ``settle``, up to what it may be behind when the group is asked to stop."""
+    source = GroupDescription(group="g", state="Empty", group_type="classic")
+    stop = PlannedStop(
+        source=source, moved=None, stay=(), partitions=1, settle=settle, wait=1.0, resumed=False, mirror_lag=lag
+    )
+    assert stop.parts.get("for the mirror") == expected
 
 
 def test_the_comment_of_a_pull_request_says_the_same(cli):

@@ -31,7 +31,7 @@ from migrate_groups.model.groups import GroupWithOffsets
 from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import partitions_of, recreated_topics, topic_ids
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import holding, running, shows_topics
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
@@ -251,7 +251,7 @@ class CutOver:
         prove_stopped(self._reader, [self._source], self._clock, how, topics=sorted(self._shown.moved or ()))
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
-        if any(reasons.values()):
+        if any(reasons.values()) and not self._only_rejoins(looks.get(self._source)):
             self._ran_until = self._clock.now()
         if (look := looks.get(self._source)) is not None:
             self._ends.seen(look)
@@ -259,6 +259,15 @@ class CutOver:
             if self._last.seen(look):
                 self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
         self._events.still_running(reasons, looks, seconds)
+
+    def _only_rejoins(self, look: ObservedGroup | None) -> bool:
+        """Return whether the group rebalances, and all its members had none of the moved topics when it was Stable."""
+        description = self._shown.reading.observed.description
+        if look is None or look.description.state in ("Stable", "Empty") or not shows_topics(description):
+            return False
+        stopping = {member.member_id for member in holding(description, self._shown.moved)}
+        known = {member.member_id for member in description.members} - stopping
+        return {member.member_id for member in look.description.members} <= known
 
 
 def _late(plan: Plan) -> list[TranslatedOffset]:

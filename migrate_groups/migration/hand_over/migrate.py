@@ -309,6 +309,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters
         wait=wanted.wait,
         resumed=prepared.receipt.hand_over_to_resume is not None,
         round_trip=max(clusters.source.round_trip(), clusters.target.round_trip()),
+        mirror_lag=plan.translation.behind_seconds if plan.translation else 0.0,
     )
 
 

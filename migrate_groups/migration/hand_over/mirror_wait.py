@@ -19,14 +19,11 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS, in_words, judge_translation
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.planned_stop import most_behind
 from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 
-LEAST_BOUND_SECONDS = 10.0
-"""The mirror may be this far behind when the group is asked to stop, or as far as ``settle`` if that is longer.
-
-The group is stopped for ``settle`` in any case, and meanwhile the mirror delivers what was produced before the stop."""
 _POLL_SECONDS = 0.5
 _QUIET_SECONDS = 3.0  # a healthy mirror needs no line
 _REPORT_SECONDS = 30.0
@@ -43,8 +40,7 @@ def wait_for_mirror(mirror: Mirror, plan: Plan, clock: Clock, wait: float, event
     """Wait until a stop of the source group would not have to wait long for the mirror. Reads only.
 
     The mirror must have delivered the records up to every offset of the plan. If the group runs, the mirror must also
-    have delivered all records that were on the source some seconds ago: `LEAST_BOUND_SECONDS`, or ``settle`` if that is
-    longer.
+    have delivered all records that were on the source some seconds ago: `most_behind`.
 
     plan: the plan that the user agreed to. wait: seconds until giving up; 0: do not wait. Raises `Refused` if the wait
     runs out, or if an offset can't be translated any more; `ClusterUnavailable` and `NotAuthorized`.
@@ -89,7 +85,7 @@ class _Waiting:
         self._read: list[_Ends] = []
         self._stable: Mapping[TopicPartition, int] = {}
         self._seen: dict[TopicPartition, MirrorLag] = {}
-        self.bound = max(plan.options.settle, LEAST_BOUND_SECONDS)
+        self.bound = most_behind(plan.options.settle)
 
     def behind(self, *, measure: bool) -> list[TranslatedOffset]:
         """Return the partitions for which to wait; each has how far the mirror is behind, if that is known.
