@@ -140,9 +140,11 @@ class MoveGroups:
                     if was_interrupted(error):
                         raise
                     reason = brief(str(error))
-                    talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
+                    see = written.status_command(error)
+                    talk(f"error: {reason}", *filter(None, [written.meaning(error), see and f"see: {see}"]))
                     move = GroupMove.failed(group, error.exit_code, reason, folder)
                 done.append(move)
+                written.run.set(None)
         except BaseException:  # an interrupt may come out as another error
             _tell_interrupted(group, done)
             raise

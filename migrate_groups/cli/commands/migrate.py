@@ -13,7 +13,7 @@ import typer
 
 from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import move_groups, options, plans
+from migrate_groups.cli import move_groups, options, plans, written
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
@@ -173,6 +173,7 @@ def migrate(
     seconds, by = parse_duration(wait, "--wait"), written_by(reference)
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
+        written.run.set(run.folder)
         commands = ApplicationCommands.of(stop_command, start_command, restart_command, run.folder)
         reviewed = _approved(approved)
         wanted = MigrateRequest(
