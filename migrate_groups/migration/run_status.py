@@ -13,12 +13,12 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.migration.carry_out import say_over
+from migrate_groups.migration.carry_out import refuse_moved, say_over
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
-from migrate_groups.migration.reading.requests import describe_groups
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
 from migrate_groups.migration.started import started_since
@@ -222,6 +222,8 @@ def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: G
     if started is not None:
         say_over(elsewhere or reader, started, file, said)
         return ""
+    if (resumed := file.receipt.hand_over_to_resume) is not None:
+        refuse_moved(file, committed_by_order(reader, [change.order for change in resumed.changes]))
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
 
