@@ -230,8 +230,10 @@ class Cluster(LogCluster):
         groups, if they are on another cluster. Raises `InvalidInput` if the receipt can't be read, and `UsageError` if
         ``to`` is missing or not needed.
         """
+        calls = {verb: f"{verb.value.replace('-', '_')}({str(run)!r})" for verb in Verb}
+        calls[Verb.HAND_OVER] = "the same migrate or apply"
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
-            return run_status(self._reading_client(), file, self._clock, to._reading_client() if to else None)
+            return run_status(self._reading_client(), file, self._clock, calls, to._reading_client() if to else None)
 
     def plan_rollback(self, run: Path) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.

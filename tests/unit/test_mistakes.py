@@ -70,6 +70,14 @@ class World(Connected):
         self.migrated()
         self.cluster.commit("billing", INVOICES, 50)
 
+    def overtaken(self) -> None:
+        self.started()
+        self.join("billing")
+
+    def deleted(self) -> None:
+        self.migrated()
+        self.cluster.delete_group("billing")
+
     def planned(self) -> None:
         self("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
         self.change_file("split.toml", '"billing"', '"bills"')
@@ -108,12 +116,8 @@ MISTAKES = {
     "the snapshot is of yesterday": Mistake(3, CSV, lambda it: it.cluster.commit("big-group", INVOICES, 46)),
     "the command is run again, and the new group has started": Mistake(0, YES, World.started),
     "`rollback` after the new group has committed": Mistake(3, f"rollback {RUN} --yes", World.started),
-    "`hand-back` while the new group runs": Mistake(
-        3, f"hand-back {RUN} --yes --wait 0s", lambda it: (it.started(), it.join("billing"))
-    ),
-    "somebody has deleted the new group": Mistake(
-        3, YES, lambda it: (it.migrated(), it.cluster.delete_group("billing"))
-    ),
+    "`hand-back` while the new group runs": Mistake(3, f"hand-back {RUN} --yes --wait 0s", World.overtaken),
+    "somebody has deleted the new group": Mistake(3, YES, World.deleted),
     "the spreadsheet has saved semicolons": Mistake(2, CSV, lambda it: it.change_file("split.csv", ",", ";")),
     "the spreadsheet has rounded an offset": Mistake(2, CSV, lambda it: it.change_file("split.csv", ",40,", ",4E+01,")),
     "the CSV of `kafka-consumer-groups` got a header": Mistake(
