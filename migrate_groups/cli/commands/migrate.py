@@ -119,6 +119,16 @@ def migrate(
             "should start the old applications again.",
         ),
     ] = None,
+    app_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--app-principal",
+            metavar="[GROUP=]PRINCIPAL",
+            rich_help_panel=options.APPLICATIONS,
+            help="Check by Kafka's ACLs that this principal, such as User:billing, may read its new group and topics; "
+            "may be repeated. Without GROUP it is the principal of all new groups.",
+        ),
+    ] = None,
     yes: options.Yes = False,
     reference: options.Reference = "",
     detailed_exitcode: plans.DetailedExitcode = False,
@@ -157,12 +167,16 @@ def migrate(
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.planning.checks.application import AppPrincipal
 
     copies.check(target)
+    principals = [AppPrincipal.parse(each) for each in app_principal or []]
     names, file = _names(rename), split_toml.load_any(spec)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     run.check_place()
     is_whole = isinstance(file, split_toml.GroupsFile)
+    if is_whole and any(each.group for each in principals):
+        raise UsageError("--app-principal: for whole groups name the principal without a group")
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
@@ -184,6 +198,7 @@ def migrate(
             hold=hold,
             approved=reviewed,
             by=by,
+            app_principals=principals,
         )
         terminal = Terminal(
             yes=yes, output_format=output_format, plan_out=plan_out, force=force, commands=commands, is_part=is_whole
