@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from migrate_groups.api.snapshot import PlannedWrite as PlannedWrite
     from migrate_groups.api.snapshot import Snapshot as Snapshot
     from migrate_groups.api.snapshot import Split as Split
+    from migrate_groups.api.trial import try_out as try_out
     from migrate_groups.errors import ClusterUnavailable as ClusterUnavailable
     from migrate_groups.errors import GroupNotFound as GroupNotFound
     from migrate_groups.errors import HandOverBroken as HandOverBroken
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from migrate_groups.planning.examination import Examination as Examination
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
+    from migrate_groups.planning.trial import Trial as Trial
     from migrate_groups.snapshots.rewind_to import ShiftBy as ShiftBy
     from migrate_groups.snapshots.rewind_to import ToCurrent as ToCurrent
     from migrate_groups.snapshots.rewind_to import ToEarliest as ToEarliest
@@ -61,6 +63,7 @@ _HOMES = {
     **dict.fromkeys(("PlannedWrite", "Snapshot", "Split"), "api.snapshot"),
     "Copies": "api.reading",
     "reconcile": "api.proof",
+    "try_out": "api.trial",
     **dict.fromkeys(_ERRORS, "errors"),
     "SplitFile": "files.split_toml",
     "Comparison": "migration.across.compare",
@@ -74,6 +77,7 @@ _HOMES = {
     "Examination": "planning.examination",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
+    "Trial": "planning.trial",
     **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),
     "Row": "snapshots.row",
 }

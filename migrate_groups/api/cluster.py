@@ -142,6 +142,7 @@ class Cluster(LogCluster):
         run_dir: Path,
         to: Cluster | Copies | None = None,
         options: WriteOptions | None = None,
+        app_principals: Sequence[str] = (),
     ) -> PlannedWrite | None:
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
@@ -151,6 +152,8 @@ class Cluster(LogCluster):
             to: the cluster of the target groups, to which a mirror copies the topics. A `Copies` object also gives the
                 names of the copied topics. None: the target groups are on the source group's cluster.
             options: the write options. If None, those of the spec file, or the defaults.
+            app_principals: the principals of the new applications, each as ``User:NAME`` for all target groups, or as
+                ``GROUP=User:NAME``. A check says whether ACLs let them read.
 
         Returns None if an earlier run handed over the offsets and a target group has started since.
 
@@ -162,7 +165,7 @@ class Cluster(LogCluster):
             UsageError: ``run_dir`` is of another migration.
         """
         target, mirror = self._written_to(to, writes=False)
-        wanted = replace(migrate_request(split, run_dir, options), mirror=mirror)
+        wanted = replace(migrate_request(split, run_dir, options, None, app_principals), mirror=mirror)
         prepared = migrate.plan_migration(target._reading_client(), wanted, self._clock, self._events)
         return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
 
@@ -176,6 +179,7 @@ class Cluster(LogCluster):
         wait: float = _WAIT,
         hold: bool = False,
         approved: Path | None = None,
+        app_principals: Sequence[str] = (),
     ) -> WriteResult | None:
         """Hand over the source group's committed offsets to the target groups, and return the outcome.
 
@@ -196,6 +200,7 @@ class Cluster(LogCluster):
                 once more.
             approved: the file of a reviewed plan. The write is refused if the cluster, groups, partitions or options
                 differ.
+            app_principals: as in `plan_migrate`.
 
         Returns None if an earlier run handed over the offsets and a target group has started since.
 
@@ -208,7 +213,7 @@ class Cluster(LogCluster):
             UsageError: ``run_dir`` is of another migration, or ``hold`` is used with ``to`` or with topics that stay.
         """
         target, mirror = self._written_to(to, writes=True)
-        wanted = migrate_request(split, run_dir, options, approved)
+        wanted = migrate_request(split, run_dir, options, approved, app_principals)
         wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror, by=self._by)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
@@ -230,8 +235,10 @@ class Cluster(LogCluster):
         groups, if they are on another cluster. Raises `InvalidInput` if the receipt can't be read, and `UsageError` if
         ``to`` is missing or not needed.
         """
+        calls = {verb: f"{verb.value.replace('-', '_')}({str(run)!r})" for verb in Verb}
+        calls[Verb.HAND_OVER] = "the same migrate or apply"
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
-            return run_status(self._reading_client(), file, self._clock, to._reading_client() if to else None)
+            return run_status(self._reading_client(), file, self._clock, calls, to._reading_client() if to else None)
 
     def plan_rollback(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.

@@ -12,6 +12,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.hand_over.apply import ApplyRequest
 from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.planning.checks.application import AppPrincipal
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups
 
@@ -39,13 +40,20 @@ def apply_request(
 
 
 def migrate_request(
-    split: Split | SplitFile | Path, run_dir: Path, options: WriteOptions | None, approved: Path | None = None
+    split: Split | SplitFile | Path,
+    run_dir: Path,
+    options: WriteOptions | None,
+    approved: Path | None = None,
+    app_principals: Sequence[str] = (),
 ) -> MigrateRequest:
     """Return the input of ``migrate``: a split, the write options, the run directory and the reviewed plan.
 
-    options: if None, those of the spec file, or the defaults. approved: the file of the reviewed plan. Raises
-    `InvalidInput` if the split or the plan is invalid.
+    options: if None, those of the spec file, or the defaults. approved: the file of the reviewed plan.
+    app_principals: the principals of the new applications, each as ``User:NAME`` or ``GROUP=User:NAME``. Raises
+    `InvalidInput` if the split or the plan is invalid, and `UsageError` for a wrong principal.
     """
     file = load_split(split, options)
     reviewed = None if approved is None else (str(approved), PlannedWrite.read(approved).plan)
-    return MigrateRequest(file=file, options=file.options, run=RunDir(Path(run_dir)), approved=reviewed)
+    principals = [AppPrincipal.parse(each) for each in checked_texts("app_principals", app_principals)]
+    run = RunDir(Path(run_dir))
+    return MigrateRequest(file=file, options=file.options, run=run, approved=reviewed, app_principals=principals)

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from migrate_groups.api.clients import open_writer
 from migrate_groups.api.cluster import Cluster
 from migrate_groups.api.snapshot import Split
+from migrate_groups.arguments import checked_seconds
 from migrate_groups.clock import Clock
 from migrate_groups.errors import HandOverBroken, MigrateGroupsError, NotAuthorized, PartlyApplied, Refused
-from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.throwaway_topic import ThrowawayTopic
 from migrate_groups.migration.barrier import barrier_for
 from migrate_groups.migration.events import Silent
@@ -38,20 +38,21 @@ def throwaway_name() -> str:
     return f"{THROWAWAY}{uuid.uuid4().hex[:8]}"
 
 
-def try_out(config: ClientConfig, name: str, clock: Clock, said: Callable[[str], None], *, settle: float) -> Trial:
+def try_out(cluster: Cluster, *, settle: float = 10.0, name: str | None = None) -> Trial:
     """Make a topic and two groups, move offsets between the groups and back, and delete all that was made.
 
-    What was made is deleted, too, if the trial fails or is interrupted.
+    What was made is deleted, too, if the trial fails or is interrupted. It does not ask.
 
-    name: the name of the topic (`throwaway_name`). said: gets what happens, as lines for the user. settle: for how many
-    seconds a group must not have changed before a write.
+    cluster: its events get each step, as a line for the user. settle: for how many seconds a group must not have
+    changed before a write. name: the name of the topic; by default a new one (`throwaway_name`).
 
-    An error ends the trial and is in the result. Raises `ClusterUnavailable` or `NotAuthorized` if the cluster can't be
-    reached before anything was made.
+    An error ends the trial and is in the result; ``check()`` raises it. Raises `ClusterUnavailable` or `NotAuthorized`
+    if the cluster can't be reached before anything was made.
     """
-    with Cluster(config, Silent(), clock) as cluster:
-        before = _groups(cluster._reading_client())
-        attempt = _Attempt(cluster, name, clock, said, settle)
+    said, clock = cluster._events.said, cluster._clock
+    with Cluster(cluster._config, Silent(), clock) as own:
+        before = _groups(own._reading_client())
+        attempt = _Attempt(own, name or throwaway_name(), clock, said, checked_seconds("settle", settle))
         try:
             attempt.run()
         finally:

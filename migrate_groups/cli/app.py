@@ -39,6 +39,7 @@ def main() -> None:
         # its own limit.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
+        written.run.set(None)
         json_output.awaited.set(False)
         event_log.current.set(None)
         with stops.none_lost():
@@ -83,6 +84,8 @@ def _run() -> int:
         sys.stderr.write(f"error: {message}\n")
         if meaning := written.meaning(error):
             sys.stderr.write(f"exit {error.exit_code}: {meaning}\n")
+        if command := written.status_command(error):
+            sys.stderr.write(f"see: {command}\n")
         return error.exit_code
     except SystemExit as end:  # because Typer ends every command with it
         return int(end.code or 0)

@@ -249,7 +249,7 @@ class FleetCommand:
 
         def ended(part: Part[WriteResult | None]) -> None:
             if part.error is not None:
-                told = filter(None, [f"error: {brief(str(part.error))}", part.context.run(written.meaning, part.error)])
+                told = part.context.run(_told, part.error)
                 talk(*(f"{self._named(found, part)}: {line}" for line in told))
             rows[part.group] = self._of_result(found, part)
             _tell_done(rows[part.group])
@@ -350,6 +350,13 @@ class _Progress:
         if line != self._said and now - self._said_at >= _SAY_AGAIN:
             talk(f"{now - self._began:4.0f} s  {line}")
             self._said, self._said_at = line, now
+
+
+def _told(error: MigrateGroupsError) -> list[str]:
+    """Return what to print after an error of a group, in the context in which it was worked on."""
+    see = written.status_command(error)
+    lines = [f"error: {brief(str(error))}", written.meaning(error), see and f"see: {see}"]
+    return [line for line in lines if line]
 
 
 def _tell_done(row: FleetPart) -> None:

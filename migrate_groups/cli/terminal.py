@@ -48,7 +48,6 @@ class Terminal(Reporter):
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
     - by: who writes, and why.
     - events: where each event is written as well; None: nowhere.
-    - run: the run directory or the receipt.
     - sources: the groups that hand over, as far as the plan does not name them.
     """
 
@@ -61,7 +60,6 @@ class Terminal(Reporter):
     old_may_start: bool = False
     by: WrittenBy = NOT_KNOWN
     events: EventLog | None = None
-    run: Path | None = None
     sources: Collection[str] = ()
     _targets: Collection[str] = field(default=(), init=False)
     _offsets: int | None = field(default=None, init=False)
@@ -79,7 +77,7 @@ class Terminal(Reporter):
         """Write an event to ``--events``, if given. state: the fields of `EventDocument` that are known."""
         if self.events is not None:
             groups = {"source_groups": tuple(sorted(self.sources)), "target_groups": tuple(sorted(self._targets))}
-            self.events.tell(event, run=self.run, **groups, **state)
+            self.events.tell(event, run=written.run.get(), **groups, **state)
 
     def stop_planned(self, stop: PlannedStop) -> None:
         """Store which members of the source group must stop, to show them with the plan and the question."""

@@ -14,6 +14,8 @@ _OF_A_DRY_RUN = frozenset({"dry_run", "plan_out", "output_format", "detailed_exi
 _COMMANDS = {name: f"--{name.replace('_', '-')}" for name in ("stop_command", "start_command", "restart_command")}
 CONNECTION = frozenset({"bootstrap_server", "command_config", "properties", "timeout"})
 """The parameters that say which cluster."""
+CLUSTERS = CONNECTION | {"to_bootstrap_server", "to_command_config"}
+"""The parameters that say which clusters."""
 
 
 class Typed(NamedTuple):

@@ -35,7 +35,9 @@ _KINDS = (
         rb'"schema":\s*"migrate-groups/plan"',
         "pass it to apply as a .json file or on stdin (-), or to migrate --approved",
     ),
-    _Kind(RECEIPT, rb'"schema":\s*"migrate-groups/receipt"', "pass it to rollback, hand-back or delete-offsets"),
+    _Kind(
+        RECEIPT, rb'"schema":\s*"migrate-groups/receipt"', "pass it to status, rollback, hand-back or delete-offsets"
+    ),
     _Kind(
         "the output of kafka-consumer-groups --describe",
         rb"\bCURRENT-OFFSET\b",
@@ -79,8 +81,10 @@ def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
     kind = next((each for each in _KINDS if re.search(each.sign, beginning)), None)
     if kind is None or kind.name == expected:
         return None
-    receipt = _RECEIPTS.get(kind.name) if expected == RECEIPT else None
-    advice = (receipt or kind.advice).format(name=name, receipts=_receipts_of(Path(name)))
+    instead = _RECEIPTS.get(kind.name) if expected == RECEIPT else None
+    if kind.name == SPEC and not instead and Path(f"{name}.run").is_dir():
+        instead = f"{kind.advice}; its run directory is {{name}}.run"
+    advice = (instead or kind.advice).format(name=name, receipts=_receipts_of(Path(name)))
     return InvalidInput(f"{name} is {kind.name}, not {expected}: {advice}")
 
 

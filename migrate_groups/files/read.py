@@ -20,7 +20,7 @@ def read_bytes(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise InvalidInput(f"{path} does not exist: {if_missing(path) or 'check the path'}") from error
     except IsADirectoryError as error:
-        takers = "pass it to rollback, hand-back, delete-offsets, reconcile or audit, or "
+        takers = "pass it to status, rollback, hand-back, delete-offsets, reconcile or audit, or "
         kind, advice = ("run directory", takers) if status(path / "receipt.json") else ("folder", "")
         raise InvalidInput(f"{path} is a {kind}: {advice}name a file in it") from error
     except (OSError, ValueError) as error:  # ValueError: the name contains a NUL

@@ -55,7 +55,9 @@ class Rule:
             return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
         if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
             return None
-        return f"is {cell[:60]!r}; expected {self.expected}"
+        # A person who writes out 1E+05 gets another offset than the one that the spreadsheet has rounded.
+        rounded = "; a spreadsheet has rounded it: write the file again" if re.fullmatch(_ROUNDED, cell) else ""
+        return f"is {cell[:60]!r}; expected {self.expected}{rounded}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """Return text cells cast to the type of the column; None if any cell is invalid.
@@ -106,6 +108,7 @@ def rule(column: Column) -> Rule:
     return Rule(column=column, kind=kind)
 
 
+_ROUNDED = r"[0-9]([.,][0-9]*)?[Ee]\+[0-9]+"
 _MOST = {Kind.INT32: MOST_INT32, Kind.INT64: MOST_INT64}
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import (
     DeleteGroupsRequest,
+    DescribeAclsRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
@@ -63,6 +64,7 @@ _USES = (
     _Use(OffsetForLeaderEpochRequest, lowest=2),
     _Use(FetchRequest, highest=FETCH_VERSION),
     _Use(DescribeConfigsRequest),
+    _Use(DescribeAclsRequest, lowest=1),
     _Use(JoinGroupRequest, lowest=4),
     _Use(SyncGroupRequest),
     _Use(HeartbeatRequest),

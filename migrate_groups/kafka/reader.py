@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, raise_first
-from migrate_groups.kafka import apis, cluster_facts, wire
+from migrate_groups.kafka import acls, apis, cluster_facts, wire
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.commits import Commits
@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import (
     Timestamps,
     TopicPartition,
 )
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Acls, Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 
 
@@ -121,6 +121,10 @@ class KafkaPythonReader(Logs):
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
         }
+
+    def acls(self, principals: Collection[str]) -> Acls:
+        """Send DescribeAcls for each principal."""
+        return self._connection.run(acls.acls(principals), doing="reading ACLs")
 
     def brokers(self) -> Sequence[int]:
         """Send Metadata, without topics."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_groups.clock import Clock
@@ -17,7 +17,8 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write
-from migrate_groups.planning.change import Outcome
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.change import Order, Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import cluster_differences, resumed_differently
 from migrate_groups.planning.plan import Plan
@@ -27,17 +28,24 @@ from migrate_groups.text import counted, named, some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the plan must not be written on top of the writes in the receipt.
+    """Raise an error if the plan must not be written on top of the writes in the receipt.
 
-    - The receipt is of another migration than the plan.
-    - A target group has committed since the last hand-over in the receipt.
+    Raises `UsageError` if the receipt is of another migration than the plan, and the error of `refuse_moved`.
     """
     refuse_differences(file, resumed_differently(file.receipt, plan))
-    since = file.receipt.moved_since(plan)
-    if since:
-        raise UsageError(
-            f"{some(since)}: the committed offset is no longer the one that {file.path} confirmed, so the group may "
-            "have processed records since; to overwrite it anyway, name another receipt or run directory"
+    refuse_moved(file, {change.order: change.before for change in plan.changes})
+
+
+def refuse_moved(file: ReceiptFile, now: Mapping[Order, CommittedOffset | None]) -> None:
+    """Raise `Refused` if a target group no longer has an offset that the last hand-over in the receipt confirmed.
+
+    now: the committed offsets of target groups.
+    """
+    if since := file.receipt.moved_since(now):
+        raise Refused(
+            f"{some(since, 3)}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
+            "deleted or has expired, so it is not known how far the group read: set it with apply --no-source-group; "
+            "nothing was written"
         )
 
 

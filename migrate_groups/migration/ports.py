@@ -21,7 +21,7 @@ from migrate_groups.model.partitions import (
     OffsetLimits,
     TopicPartition,
 )
-from migrate_groups.model.permissions import Operation, Resource
+from migrate_groups.model.permissions import Acls, Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 
 
@@ -133,6 +133,10 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         An empty set: the principal may not describe the group or topic. ``None``: the brokers do not return its
         operations. Never raises `NotAuthorized`.
         """
+        ...
+
+    def acls(self, principals: Collection[str]) -> Acls:
+        """Return the ACLs on groups and topics of these principals and of every user, or why they are not known."""
         ...
 
     def brokers(self) -> Sequence[int]:

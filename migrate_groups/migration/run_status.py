@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from migrate_groups.clock import Clock
@@ -13,13 +13,13 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.migration.carry_out import say_over
+from migrate_groups.migration.carry_out import refuse_moved, say_over
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
-from migrate_groups.migration.reading.requests import describe_groups
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
 from migrate_groups.migration.started import started_since
@@ -76,7 +76,7 @@ class RunStatus:
 
     groups: the source groups that exist, then the target groups. missing: those that do not exist. lags: one for each
     target group and topic of the last hand-over. another_cluster: why this is not the cluster of the run; empty if it
-    is.
+    is. next: what to do, as a command or a sentence.
     """
 
     receipt: Receipt
@@ -85,17 +85,14 @@ class RunStatus:
     missing: Sequence[str]
     lags: Sequence[TopicLag] = ()
     another_cluster: str = ""
+    next: str = ""
 
     def of(self, verb: Verb) -> Next:
         """Return what this command may do now."""
         return next(each for each in self.commands if each.verb is verb)
 
 
-def next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
-    """Return what to do next with a run: a command, or a sentence.
-
-    commands: by verb, the command line to type. file: the receipt of the run.
-    """
+def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
     states = {partition.state for partition in found.receipt.partition_states.values()}
     if first := found.another_cluster or _unfinished_step(found, commands, states):
         return first
@@ -151,10 +148,17 @@ def _or_undo(found: RunStatus, commands: Mapping[Verb, str]) -> str:
     return f"; or undo it: {commands[Verb.ROLLBACK]}" if is_allowed else ""
 
 
-def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None) -> RunStatus:
+def run_status(
+    reader: GroupReader,
+    file: ReceiptFile,
+    clock: Clock,
+    commands: Mapping[Verb, str],
+    elsewhere: GroupReader | None = None,
+) -> RunStatus:
     """Return what a run has done, what the brokers say now, and what each command may do next.
 
-    reader: of the cluster of the source group. elsewhere: of the target groups' cluster, if it is another one.
+    reader: of the cluster of the source group. file: the receipt of the run. commands: by verb, the command line or the
+    call that carries it out, for the text of ``next``. elsewhere: of the target groups' cluster, if it is another one.
 
     Raises `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`; `NotAuthorized`.
     """
@@ -169,20 +173,21 @@ def run_status(reader: GroupReader, file: ReceiptFile, clock: Clock, elsewhere: 
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
     another = another_cluster(reader, receipt, there)
-    commands = [
+    answers = [
         Next(verb=verb, answer=Answer.REFUSED, reason=another) if another else _answered(verb, ask)
         for verb, ask in asks.items()
     ]
     target_groups = {group for group, *_ in receipt.partition_states}
     sources, targets = _existing(reader, receipt.source_groups, clock), _existing(there, target_groups, clock)
-    return RunStatus(
+    found = RunStatus(
         receipt=receipt,
-        commands=commands,
+        commands=answers,
         groups=[*sources, *targets],
         missing=[*_missing(receipt.source_groups, sources), *_missing(target_groups, targets)],
         lags=_lags(last, _at_stop(file, last), targets) if last else (),
         another_cluster=another,
     )
+    return replace(found, next=_next_step(found, file, commands))
 
 
 def _existing(reader: GroupReader, groups: Iterable[str], clock: Clock) -> Sequence[GroupStatus]:
@@ -223,6 +228,8 @@ def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: G
     if started is not None:
         say_over(BothClusters(elsewhere or reader, reader), started, file, said)
         return ""
+    if (resumed := file.receipt.hand_over_to_resume) is not None:
+        refuse_moved(file, committed_by_order(reader, [change.order for change in resumed.changes]))
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
 

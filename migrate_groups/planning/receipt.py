@@ -262,16 +262,15 @@ class Receipt:
             if partition.state is State.HANDED_BACK or partition.takes(Verb.HAND_OVER, Step.RESUME)
         }
 
-    def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions of a plan for which the target group has committed since the last hand-over.
+    def moved_since(self, now: Mapping[Order, CommittedOffset | None]) -> list[str]:
+        """Return the partitions whose target group no longer has the offset that the last hand-over confirmed.
 
-        Each is a text such as ``group topic-0``.
+        now: the committed offsets of target groups. Each partition is a text such as ``group topic-0``.
         """
-        planned = {change.order: change for change in plan.changes}
         return [
             f"{change.group} {change.topic_partition}"
             for change in (self.hand_over_to_resume.changes if self.hand_over_to_resume else ())
-            if (now := planned.get(change.order)) and _has_moved(change, now.before)
+            if change.order in now and _has_moved(change, now[change.order])
         ]
 
 

@@ -15,7 +15,7 @@ from migrate_groups.text import counted
 _DOCUMENT = document_type(
     Audit,
     *("problems", "undetermined", "old", "new", "rewinds", "summary", "doubtful", "late_commits"),
-    *("deletions", "evidence", "malformed", "source_log"),
+    *("deletions", "evidence", "malformed", "source_log", "handed_over_by"),
 )
 T = TypeVar("T")
 # More rows than this are hard to read on a terminal; the JSON document has more.
@@ -99,6 +99,8 @@ def result(found: Audit) -> Result:
     else:
         sections += _of_log(found.source_log, " on the old group's cluster")
         sections += _of_log(found, " on the new groups' cluster")
+    if found.handed_over_by:
+        sections.append(Line(f"handed over by {found.handed_over_by}"))
     return Result(document=filled(_DOCUMENT, found), parts=sections)
 
 

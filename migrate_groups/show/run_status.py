@@ -92,10 +92,10 @@ class StatusDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/st
     next: str
 
 
-def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str) -> Result:
+def status(found: RunStatus, path: Path, lines: Mapping[Verb, str]) -> Result:
     """Return the status of a run.
 
-    path: the receipt or run directory. lines: by verb, the command line to type. advice: what to do next.
+    path: the receipt or run directory. lines: by verb, the command line to type.
     """
     commands = [_Command(lines[each.verb], each) for each in found.commands]
     writes, last = found.receipt.executions, found.receipt.last_hand_over
@@ -107,7 +107,7 @@ def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str)
         lags=[of_row(StatusLag, _LAGS, each) for each in found.lags],
         commands=[of_row(StatusCommand, _COMMANDS, each) for each in commands],
         outage=outage,
-        next=advice,
+        next=found.next,
     )
     commands_table = Table(columns=_COMMANDS, rows=commands, thing="command")
     missing = [Line(f"does not exist: {some(found.missing)}")] if found.missing else []
@@ -123,7 +123,7 @@ def status(found: RunStatus, path: Path, lines: Mapping[Verb, str], advice: str)
             Table(columns=_LAGS, rows=found.lags, thing="topic"),
             commands_table,
             *([Line(outage)] if outage else []),
-            Line(f"next: {advice}"),
+            Line(f"next: {found.next}"),
         ],
     )
 

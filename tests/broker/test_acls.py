@@ -6,7 +6,7 @@ The broker has an authorizer, and denies everything that no ACL allows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -25,8 +25,13 @@ from kafka.admin import (
 )
 
 from migrate_groups.cli.registry import GROUPS
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource
+from migrate_groups.model.permissions import ResourceType as Kind
 from migrate_groups.planning.trial import THROWAWAY
 from migrate_groups.spark.offsets_topic.audit_result import Audit
 from tests.support.broker_world import BrokerWorld, broker_world, until
@@ -104,7 +109,9 @@ class Scene:
             *("--bootstrap-server", secured.address("SASL_PLAINTEXT"), "--command-config", "client.properties"),
             *("--timeout", "20s"),
         )
-        self._all = ("--bootstrap-server", secured.address("PLAINTEXT"))
+        self._login = secured.login("PLAIN", user="least")
+        self._address = secured.address("SASL_PLAINTEXT")
+        self.all = ("--bootstrap-server", secured.address("PLAINTEXT"))
         self._admin = KafkaAdminClient(bootstrap_servers=secured.address("PLAINTEXT"))
 
     def close(self) -> None:
@@ -159,7 +166,7 @@ class Scene:
         }[command]
 
     def run_with_all(self, *arguments: str, connects: bool = True) -> None:
-        code, _, err = self.here.outcome(*arguments, *(self._all if connects else ()))
+        code, _, err = self.here.outcome(*arguments, *(self.all if connects else ()))
         assert code == 0, err
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
@@ -183,6 +190,34 @@ class Scene:
         if acls:
             assert not self._admin.create_acls(acls)["failed"]
         until(lambda: len(self._admin.describe_acls(about)[0]) == len(acls))
+
+    def allow_application(self, entries: Iterable[tuple[str, str, str, str, str]]) -> None:
+        """Give the principal exactly these ACLs, also those that deny (`APPLICATIONS`)."""
+        about = ACLFilter(PRINCIPAL, None, ACLOperation.ANY, ACLPermissionType.ANY, _ANYTHING)
+        self._admin.delete_acls([about])
+        until(lambda: not self._admin.describe_acls(about)[0])
+        acls = []
+        for operation, kind, pattern, permission, host in entries:
+            name = pattern.format(new=self.new, old=self.old, topic=self.topic, start=self.topic[:-2])
+            acls.append(
+                ACL(
+                    principal=PRINCIPAL,
+                    host=host,
+                    operation=ACLOperation[operation.upper()],
+                    permission_type=ACLPermissionType[permission],
+                    resource_pattern=_pattern(ResourceType[kind.upper()], name),
+                )
+            )
+        assert not self._admin.create_acls(acls)["failed"]
+        until(lambda: len(self._admin.describe_acls(about)[0]) == len(acls))
+
+    def permissions(self, resources: Iterable[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """Return what the brokers let the principal do with these groups and topics (KIP-430)."""
+        properties = {"security_protocol": "SASL_PLAINTEXT"} | self._login
+        told = understand({name.replace("_", "."): value for name, value in properties.items()}, self._address)
+        config = ClientConfig(bootstrap_servers=self._address, timeout=20, security=told.security)
+        with closing(KafkaPythonReader(config)) as reader:
+            return reader.permissions([*resources])
 
     def committed_offsets(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Return the committed offsets of the source group and of the target group."""
@@ -256,6 +291,63 @@ def test_what_is_hidden_is_said_in_the_list(scene):
     code, out, err = scene.run("list", "--topic", topic)
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "2 groups, 2 members, 1 topic, total lag -, not known for 2 partitions"
+
+
+# ACLs of the application: operation, type, name (as in `_pattern`), permission, host. {new}, {old}, {topic}: of
+# the scene; {start}: of the name of its topic.
+READ = ("Read", "Group", "{new}", "ALLOW", "*"), ("Read", "Topic", "{topic}", "ALLOW", "*")
+APPLICATIONS = {
+    "both": READ,
+    "no group": READ[1:],
+    "no topic": READ[:1],
+    "neither": (("Read", "Group", "another", "ALLOW", "*"),),
+    "prefix": (("Read", "Group", "{old}*", "ALLOW", "*"), READ[1]),
+    "part of the name": (("Read", "Group", "{old}", "ALLOW", "*"), READ[1]),
+    "all names": (("Read", "Group", "*", "ALLOW", "*"), ("All", "Topic", "*", "ALLOW", "*")),
+    "Describe": (("Describe", "Group", "{new}", "ALLOW", "*"), READ[1]),
+    "DENY": (*READ, ("Read", "Group", "{new}", "DENY", "*")),
+    "DENY by prefix": (*READ, ("All", "Topic", "{start}*", "DENY", "*")),
+    "DENY of Delete": (*READ, ("Delete", "Group", "{new}", "DENY", "*")),
+    "DENY of Describe": (*READ, ("Describe", "Group", "{new}", "DENY", "*")),
+}
+
+
+@pytest.mark.parametrize("case", APPLICATIONS)
+def test_the_check_of_the_application_is_what_the_authorizer_decides(scene, case):
+    """``migrate --app-principal`` passes if Kafka's authorizer lets the application read its group and its topics.
+
+    Otherwise it refuses, in a dry run and before the stop, and names what is missing.
+    """
+    scene.allow_application(APPLICATIONS[case])
+    resources = [Resource(Kind.GROUP, scene.new), Resource(Kind.TOPIC, scene.topic)]
+    may = all(Operation.READ in (found or ()) for found in scene.permissions(resources).values())
+    code, out, err = scene.here.outcome(
+        *("migrate", "split.toml", "--dry-run", "--app-principal", PRINCIPAL, *scene.all)
+    )
+    assert (code == 0) == may, err
+    assert ("\npass     application " in out) == may
+    assert ("error: application: User:least " in err) != may
+
+
+def test_the_application_on_one_host(scene):
+    """If ACLs allow the application to read from one host, the check warns, and names the host."""
+    scene.allow_application([(*READ[0][:4], "10.0.0.7"), READ[1]])
+    code, out, err = scene.here.outcome(
+        *("migrate", "split.toml", "--dry-run", "--app-principal", f"{scene.new}={PRINCIPAL}", *scene.all)
+    )
+    assert code == 0, err
+    assert (
+        f"warn     application       {PRINCIPAL} may read only from 10.0.0.7 Group '{scene.new}': check the hosts"
+        in out
+    )
+
+
+def test_acls_that_may_not_be_read(scene):
+    """Without Describe on the cluster, the check of the application is not known, and does not stop the write."""
+    scene.allow([*PROBES, *scene.needed("migrate")])
+    code, out, err = scene.run("migrate", "split.toml", "--app-principal", PRINCIPAL, *NOW)
+    assert code == 0, err
+    assert "ACLs can't be read without Describe on Cluster: make sure that User:least may read the new groups" in out
 
 
 @pytest.mark.parametrize("command", LEAST)

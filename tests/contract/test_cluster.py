@@ -12,7 +12,7 @@ from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offse
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, LeaderEpoch, LogRange, TopicPartition
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Acls, Operation, Resource, ResourceType
 from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import until
 from tests.support.versions import CONSUMER, NEEDS_KIP_848
@@ -135,6 +135,11 @@ def test_permissions_include_resources_that_do_not_exist(world):
     assert world.writer.permissions(resources) == dict.fromkeys(resources, frozenset(Operation))
     assert world.writer.permissions([]) == {}
     world.leave(joined)
+
+
+def test_acls_are_not_known_without_an_authorizer(world):
+    """Brokers without an authorizer keep no ACLs, so `acls` says that they are not known."""
+    assert world.writer.acls(["User:app"]) == Acls(unknown="the brokers keep no ACLs")
 
 
 def test_limits_of_offsets_are_read_from_the_brokers(world):

@@ -207,12 +207,15 @@ def files(cli) -> Cli:
         ),
         ("filter client.properties -o out.csv", "is a file of client properties, not a snapshot: pass it as"),
         ("apply split.toml --to-group n --yes", "is a split spec, not a snapshot: pass it to migrate, or to split"),
-        ("apply split.toml.run --yes", "is a run directory: pass it to rollback, hand-back, delete-offsets, reconcile"),
-        ("apply split.toml.run/receipt.json --yes", "is a receipt, not a plan: pass it to rollback, hand-back"),
+        (
+            "apply split.toml.run --yes",
+            "is a run directory: pass it to status, rollback",
+        ),
+        ("apply split.toml.run/receipt.json --yes", "is a receipt, not a plan: pass it to status, rollback, hand-back"),
         ("filter split.toml.run/plan.json -o out.csv", "is a plan, not a snapshot: pass it to apply as a .json file"),
         ("watch g --until split.toml", "is a split spec, not a snapshot: pass it to migrate"),
         ("migrate split.csv", "is a snapshot, not a split spec: pass it to apply, split"),
-        ("migrate split.toml.run", "is a run directory: pass it to rollback"),
+        ("migrate split.toml.run", "is a run directory: pass it to status"),
         ("split split.csv --spec split.csv -o out.csv", "is a snapshot, not a split spec: pass it to apply, split"),
         ("migrate big-group", "does not exist: name a split spec, a .toml file"),
         (

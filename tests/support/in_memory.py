@@ -26,7 +26,7 @@ from migrate_groups.model.partitions import (
     TopicPartition,
     metadata_length,
 )
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import EVERYONE, Acls, Operation, Resource, ResourceType
 from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 from tests.support.in_memory_log import Log
@@ -82,6 +82,7 @@ class InMemoryCluster:
         self._compacted: set[str] = set()
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
+        self.all_acls = Acls(unknown="the brokers keep no ACLs")
         self._retention: timedelta | None = timedelta(days=7)
         self._metadata_limit: int | None = _MOST_METADATA
         self.rebalance_delay = timedelta(0)
@@ -356,6 +357,11 @@ class InMemoryCluster:
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+
+    def acls(self, principals: Collection[str]) -> Acls:
+        """Return the ACLs in ``all_acls`` of these principals and of every user; by default the brokers keep none."""
+        of_them = tuple(each for each in self.all_acls.entries if each.principal in (*principals, EVERYONE))
+        return self.all_acls._replace(entries=of_them)
 
     def brokers(self) -> Sequence[int]:
         """Return one broker, with id 1."""

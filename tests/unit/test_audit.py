@@ -12,6 +12,7 @@ import pytest
 
 from migrate_groups.cli.connect import Connection
 from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.offsets_topic import audit
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint
@@ -21,6 +22,7 @@ from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
+from tests.support.documents import parsed
 from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 
@@ -160,6 +162,18 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
     assert ("delete-offsets" in shown.stderr) == (new == {"starts-at-snapshot": 2})
+
+
+def test_the_result_of_an_audit_says_who_handed_over(cli, monkeypatch):
+    """The result of ``audit`` has who handed over, with the version and the reference, as text and in its document."""
+    cli("rollback", "split.toml.run", "--yes")
+    cli(*MIGRATE, "--reference", "CHG-7")
+    monkeypatch.setattr(audit, "_copy", lambda *_: None)
+    monkeypatch.setattr(audit, "_judged", lambda *_: PROVEN)
+    by = receipt_json.load(cli.folder / "split.toml.run" / "receipt.json").executions[-1].by
+    assert str(by).endswith(", reference CHG-7")
+    assert cli("audit", "split.toml.run").stdout.endswith(f"handed over by {by}\n")
+    assert parsed(cli("audit", "split.toml.run", "--format", "json").stdout)["handed_over_by"] == str(by)
 
 
 def test_check_of_an_audit_raises_what_the_command_ends_with():

@@ -14,6 +14,7 @@ from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.checks.application import Applications
 from migrate_groups.planning.checks.barrier import Probes
 from migrate_groups.planning.checks.facts import (
     GroupDeletionFacts,
@@ -40,6 +41,7 @@ FACTS = {
     Scope.MIRROR: MirrorFacts,
     Scope.TARGET: HandOverFacts,
     Scope.LIVE_SOURCE: LiveSource,
+    Scope.APPLICATION: Applications,
     Scope.BARRIER: Probes,
     Scope.JOURNAL: JournalFacts,
     Scope.ROLLBACK: RollbackFacts,

@@ -160,7 +160,7 @@ def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
     """
     of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     names = [row[0].strip() for row in of_hand_over]
-    assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE)
+    assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE, Scope.APPLICATION)
     (of_move,) = tables_of_checks(ROOT / "docs" / "move-to-another-cluster.md")
     named_there = {row[0].strip() for row in of_move}
     checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))

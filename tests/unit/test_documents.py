@@ -230,7 +230,7 @@ def test_a_printed_plan_is_applied_from_stdin(cli, before):
     kind, message = error(cli, "apply", "-", "--dry-run", code=2, stdin=receipt)
     assert (kind, message) == (
         "InvalidInput",
-        "standard input is a receipt, not a plan: pass it to rollback, hand-back or delete-offsets",
+        "standard input is a receipt, not a plan: pass it to status, rollback, hand-back or delete-offsets",
     )
 
 

@@ -120,5 +120,5 @@ def test_options_of_migrate_stand_by_when_one_needs_them(tmp_path):
         *("Arguments", "Options", "Review", "Applications", "Write", "Safety", "Another cluster", "Cluster")
     ]
     options = {title: re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M) for title, text in titles.items()}
-    assert options["Applications"] == ["--stop-command", "--start-command", "--restart-command"]
+    assert options["Applications"] == ["--stop-command", "--start-command", "--restart-command", "--app-principal"]
     assert max(map(len, options.values())) <= 8

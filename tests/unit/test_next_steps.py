@@ -16,9 +16,17 @@ from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 MEMBER = Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t"))
 
 
+STATUS = "see: migrate-groups status split.toml.run"
+
+
 def last(cli: Connected, *command: str, code: int = 0) -> str:
     """Run a command, and return the last line of its stderr."""
     return cli(*command, code=code).stderr.splitlines()[-1]
+
+
+def last_two(cli: Connected, *command: str, code: int) -> list[str]:
+    """Run a command, and return the last two lines of its stderr."""
+    return cli(*command, code=code).stderr.splitlines()[-2:]
 
 
 @pytest.mark.parametrize(
@@ -176,26 +184,50 @@ def test_after_an_earlier_run_the_old_applications_are_not_sent_on(cli):
     """
     cli(*MIGRATE)
     cli.cluster.join("old", MEMBER)
-    assert last(cli, *MIGRATE, "--wait", "0s", code=3) == "exit 3: nothing was written to the cluster"
+    said = last_two(cli, *MIGRATE, "--wait", "0s", code=3)
+    assert said == ["exit 3: nothing was written to the cluster", STATUS]
 
 
 def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
-    """If the cluster fails after the write has begun, the exit code is 5, and the last line names the receipt."""
+    """If the cluster fails after the write has begun, the exit code is 5, and the last lines name the receipt."""
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")
 
     monkeypatch.setattr(carry_out, "guard", unavailable)
-    assert last(cli, *APPLY, code=5) == (
+    assert last_two(cli, *APPLY, code=5) == [
         "exit 5: all offsets are written and read back; "
-        "receipt.json lists what was written: run the same command again to resume"
-    )
+        "receipt.json lists what was written: run the same command again to resume",
+        "see: migrate-groups status receipt.json",
+    ]
 
 
 def test_exit_4_says_what_to_do_in_its_error(cli, monkeypatch):
-    """If a command ends with exit code 4, its last line is the error, which says what to do."""
+    """If a command ends with exit code 4, its error says what to do, and the last line is the command ``status``."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
-    assert last(cli, *MIGRATE, code=4).startswith("error: group 'old' is back; stop it")
+    error, status = last_two(cli, *MIGRATE, code=4)
+    assert error.startswith("error: group 'old' is back; stop it")
+    assert status == STATUS
+
+
+@pytest.mark.parametrize("command", ["migrate split.toml", "rollback split.toml.run", "hand-back split.toml.run"])
+@pytest.mark.parametrize("more", [["--yes"], ["--dry-run"]])
+def test_an_error_of_a_run_names_status_with_its_cluster(cli, command, more):
+    """The last line of a failed command is ``status`` for its run, with the typed options of the clusters."""
+    cli(*MIGRATE)
+    cli.cluster.delete_topic("t")
+    cluster = ("--bootstrap-server", "h:1")
+    assert last(cli, *command.split(), *more, *cluster, code=3) == f"{STATUS} {shlex.join(cluster)}"
+
+
+def test_only_an_error_of_a_run_with_a_receipt_names_status(cli):
+    """A wrong option, and an error before the first write of a run, do not name ``status``."""
+    assert last(cli, "rollback", "split.csv", "--yes", code=2).startswith("error: ")
+    cli.cluster.join("old", MEMBER)
+    assert last(cli, *MIGRATE, "--wait", "0s", code=3).startswith("exit 3: ")
+    cli.cluster.leave("old", MEMBER.member_id)
+    cli(*MIGRATE)
+    assert last(cli, *MIGRATE, "--settle", "x", code=2).startswith("error: ")
 
 
 def test_a_group_that_has_stopped_takes_no_line(cli):

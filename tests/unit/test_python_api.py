@@ -327,3 +327,12 @@ def test_a_span_that_begins_before_1970_is_refused(tmp_path):
             asked.begin(copied)
     asked = CostsRequest(None, tmp_path / "log", tmp_path / "out", timedelta(days=1))
     assert asked.begin(copied) == NOON - timedelta(days=1)
+
+
+def test_the_status_of_a_run_names_the_calls(cluster, tmp_path):
+    """`status` says what to do next, with the methods of the API in place of command lines."""
+    run = tmp_path / "run"
+    cluster.migrate(split(), run_dir=run, options=OPTIONS)
+    found = cluster.status(run)
+    assert [each.answer for each in found.commands] == ["allowed"] * 4
+    assert found.next == f"start the new groups, not the old one; to undo before they commit: rollback({str(run)!r})"

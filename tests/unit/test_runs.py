@@ -152,7 +152,7 @@ def test_rerun_after_a_partial_rollback(cli, monkeypatch):
         right_after(patched, cli.cluster, "alter", lambda: cli.cluster.commit("second", other, 3))
         cli.fails("rollback", RUN, "--yes", code=4)
     assert cli.offset("new") == 7
-    assert "second u-0: the committed offset is no longer the one that" in cli.fails(*MIGRATE, code=2)
+    assert "second u-0: the committed offset is no longer the one that" in cli.fails(*MIGRATE, code=3)
 
 
 def test_delete_offsets_of_a_deleted_source_group(cli):
@@ -166,7 +166,7 @@ def test_delete_offsets_of_a_deleted_source_group(cli):
 
 
 def test_rerun_refuses_an_altered_offset_that_was_in_place(cli):
-    """If an offset that `migrate` found in place has changed in the meantime, a re-run ends with exit code 2.
+    """If an offset that `migrate` found in place has changed in the meantime, a re-run ends with exit code 3.
 
     Otherwise a rollback could not restore the offset.
     """
@@ -175,21 +175,24 @@ def test_rerun_refuses_an_altered_offset_that_was_in_place(cli):
     cli.cluster.commit("new", PARTITION, 7)
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
-    error = cli.fails(*MIGRATE, code=2)
+    error = cli.fails(*MIGRATE, code=3)
     assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in error
     assert cli.offset("new") == 6
 
 
 def test_rerun_does_not_write_a_deleted_target_group_again(cli):
-    """If a confirmed target group was deleted, a re-run does not write its offsets again, and ends with exit code 2.
+    """If a confirmed target group was deleted, a re-run does not write its offsets again, and ends with exit code 3.
 
-    The group may have processed records.
+    The group may have processed records. `status` says the same.
     """
     cli(*MIGRATE)
     cli.cluster.delete_group("new")
-    assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in cli.fails(
-        *MIGRATE, code=2
-    )
+    error = cli.fails(*MIGRATE, code=3)
+    assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in error
+    reason = error.removeprefix("error: ").removesuffix("; nothing was written")
+    found = json.loads(cli("status", "split.toml.run", "--format", "json").stdout)
+    assert next((each["answer"], each["reason"]) for each in found["commands"]) == ("refused", reason)
+    assert found["next"] == reason
     assert cli.offset("new") is None
 
 

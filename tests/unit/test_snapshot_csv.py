@@ -248,7 +248,7 @@ def test_a_misquoted_reset_file_is_refused(text):
         ("", "is empty"),
         (f"{HEADER}\n{LINE}", "does not end in a newline"),
         (f"\ufeff{HEADER}\n{LINE}\n", "byte order mark"),
-        (f"{HEADER}\n{LINE}\n".encode("utf-16"), "NUL bytes"),
+        (f"{HEADER}\n{LINE}\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
         (f"{HEADER}\n{LINE}\n".encode() + b"\xff\n", "line 3: not UTF-8"),
         (f"{HEADER}\n{LINE[:-4]}\n", "line 2: 12 columns; expected 14"),
         (f"{HEADER}\n{LINE}\n\n", "line 3: 0 columns; expected 14"),

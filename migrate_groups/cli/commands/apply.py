@@ -12,7 +12,7 @@ import typer
 
 from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import options, plans
+from migrate_groups.cli import options, plans, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.receipts import in_file_name
@@ -118,10 +118,11 @@ def apply(
     given = write_options.given() | ({"restore": True} if restore else {})
     source = _source(file, from_group, to_group or [], given, fan_out=fan_out, no_source_group=no_source_group)
     path = receipt or source.receipt
+    written.run.set(path)
     if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
         raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
     clock = SystemClock()
-    terminal = Terminal(yes=yes, output_format=output_format, plan_out=plan_out, force=force, events=events, run=path)
+    terminal = Terminal(yes=yes, output_format=output_format, plan_out=plan_out, force=force, events=events)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
             with connection.open_reader() as reader:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from migrate_groups.cli import options
+from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.progress import Reporter
@@ -58,6 +58,7 @@ def audit(
     """
     require_spark()
     target.check()
+    written.run.set(run)
     from migrate_groups.migration.offsets_topic.audit import AuditRequest
     from migrate_groups.migration.offsets_topic.audit import audit as judged
     from migrate_groups.show.audit import conclusion, result

@@ -12,6 +12,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import confirm, show_as, talk
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.verbose import shown_logs
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -47,11 +48,10 @@ def doctor(
     from migrate_groups import __version__
     from migrate_groups.api.cluster import Cluster
     from migrate_groups.api.trial import throwaway_name, try_out
-    from migrate_groups.migration.events import Silent
     from migrate_groups.show import doctor as views
 
-    config, trial = connection.config(), None
-    with shown_logs(connection.verbose), Cluster(config, Silent(), SystemClock()) as cluster:
+    trial = None
+    with shown_logs(connection.verbose), Cluster(connection.config(), Terminal(yes=True), SystemClock()) as cluster:
         found = cluster.doctor()
         if write:
             name = throwaway_name()
@@ -59,7 +59,7 @@ def doctor(
             if not (yes or confirm("Make them, and move offsets between these groups?")):
                 raise Refused("the answer was no; nothing was written")
             written.so_far.set("what the trial made is deleted, unless a line above says what is left")
-            trial = try_out(config, name, SystemClock(), talk, settle=quiet)
+            trial = try_out(cluster, settle=quiet, name=name)
             if trial.error is None:  # now the offsets topic has a record
                 found = cluster.doctor()
     versions = {"migrate-groups": __version__} | {client: version(client) for client in _CLIENTS}

@@ -14,7 +14,7 @@ import typer
 
 from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import options, plans
+from migrate_groups.cli import options, plans, written
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.fleet import FleetCommand, FleetTerminal
@@ -122,6 +122,16 @@ def migrate(
             "should start the old applications again.",
         ),
     ] = None,
+    app_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--app-principal",
+            metavar="[GROUP=]PRINCIPAL",
+            rich_help_panel=options.APPLICATIONS,
+            help="Check by Kafka's ACLs that this principal, such as User:billing, may read its new group and topics; "
+            "may be repeated. Without GROUP it is the principal of all new groups.",
+        ),
+    ] = None,
     yes: options.Yes = False,
     reference: options.Reference = "",
     events: options.Events = None,
@@ -162,12 +172,16 @@ def migrate(
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.planning.checks.application import AppPrincipal
 
     copies.check(target)
+    principals = [AppPrincipal.parse(each) for each in app_principal or []]
     rules, file = _rules(rename), split_toml.load_any(spec)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     run.check_place()
     is_fleet = isinstance(file, split_toml.GroupsFile)
+    if is_fleet and any(each.group for each in principals):
+        raise UsageError("--app-principal: for a fleet name the principal without a group")
     plans.check_dry_run_options(
         None if is_fleet else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
@@ -180,6 +194,7 @@ def migrate(
     def hand_over(
         file: SplitFile, run: RunDir, reviewed: tuple[str, Plan] | None, part: Part[Any] | None = None
     ) -> HandOver:
+        written.run.set(run.folder)
         wanted = MigrateRequest(
             file=file,
             options=replace(file.options, **given),
@@ -188,6 +203,7 @@ def migrate(
             hold=hold,
             approved=reviewed,
             by=by,
+            app_principals=principals,
         )
         terminal = (partial(FleetTerminal, part=part) if is_fleet else Terminal)(
             yes=yes or is_fleet,
@@ -196,7 +212,6 @@ def migrate(
             force=force,
             commands=ApplicationCommands.of(stop_command, start_command, restart_command, run.folder),
             events=events,
-            run=run.folder,
         )
         return HandOver(wanted=wanted, terminal=terminal, clock=clock)
 

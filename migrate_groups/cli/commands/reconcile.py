@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from migrate_groups.cli import written
 from migrate_groups.cli.console import show_as, talk, write_pages
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken
@@ -82,10 +83,13 @@ def reconcile(
     """
     require_spark()
     from migrate_groups.files import split_toml
+    from migrate_groups.files.read import is_folder
     from migrate_groups.migration.reconcile import reconcile as compared
 
     given, then = [*_one(before), *(more_before or [])], [*_one(after), *(more_after or [])]
     split = None if spec is None else split_toml.load(spec).spec
+    if before is not None and is_folder(Path(before)):
+        written.run.set(Path(before))
     found = compared(given, then, split, spark_here, out=output, quarantine=quarantine)
     show_reconciliation(found, output_format, output)
     if found.quarantined:

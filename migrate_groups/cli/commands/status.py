@@ -41,7 +41,7 @@ def status(
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.run_status import next_step, run_status
+    from migrate_groups.migration.run_status import run_status
     from migrate_groups.planning.run_states import Verb
     from migrate_groups.show import run_status as views
 
@@ -54,10 +54,9 @@ def status(
         connection.open_reader() as reader,
         target.reader_if_named(connection) as elsewhere,
     ):
-        found = run_status(reader, file, SystemClock(), elsewhere)
+        found = run_status(reader, file, SystemClock(), lines, elsewhere)
         warn_of_hidden_topics(reader)
-        advice = next_step(found, file, lines)
-    show_as(output_format, views.status(found, run, lines, advice))
+    show_as(output_format, views.status(found, run, lines))
 
 
 def _again(run: Path) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from migrate_groups.api.operator import written_by
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import options
+from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.plans import conclude_dry_run
@@ -226,7 +226,8 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     from migrate_groups.migration.delete_group_offsets import is_done, plan_deletion
     from migrate_groups.migration.write_result import result_of
 
-    terminal.run, terminal.sources = path, [wanted.group]
+    terminal.sources = [wanted.group]
+    written.run.set(path)
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
@@ -271,10 +272,11 @@ def _go(
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
+    written.run.set(run)
     with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
-        terminal.run, terminal.sources = run, file.receipt.source_groups
+        terminal.sources = file.receipt.source_groups
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:

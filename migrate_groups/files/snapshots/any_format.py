@@ -101,7 +101,7 @@ def _read_csv(data: bytes, name: str) -> pa.Table:
     if "topic" in header and "partition" in header and not any(map(str.isdecimal, header)):
         _check_names(header, schema.REQUIRED, f"{name}, line 1")
         return csv_text.read_columns(data, name, _RULES, present=header, has_header=True)
-    return reset_csv.read(data, name, len(header))
+    return reset_csv.read(data, name, header)
 
 
 def _write_csv(snapshot: SnapshotTable, file: BinaryIO) -> None:

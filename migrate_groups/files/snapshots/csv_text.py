@@ -10,6 +10,7 @@ apostrophe before them. Reading restores the exact text.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -34,9 +35,11 @@ def first_row(data: bytes, name: str) -> list[str]:
     CSV.
     """
     if not data:
-        raise InvalidInput(f"{name} is empty")
+        raise InvalidInput(f"{name} is empty: run the command again that writes it")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InvalidInput(f"{name} starts with a byte order mark; save it as plain UTF-8")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput(f"{name} is UTF-16; save it as UTF-8")
     if b"\0" in data:
         raise InvalidInput(f"{name} is not a CSV file: it has NUL bytes")
     if not data.endswith(b"\n"):
@@ -48,7 +51,7 @@ def first_row(data: bytes, name: str) -> list[str]:
         raise InvalidInput(f"{name}, line {line}: {MISQUOTED}")
     for _, cells in _scan(data, name):
         return cells
-    raise InvalidInput(f"{name} is empty")
+    raise InvalidInput(f"{name} is empty: run the command again that writes it")
 
 
 def read_columns(

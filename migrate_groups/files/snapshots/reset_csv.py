@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,16 +27,22 @@ _RULES = {column.name: rule(column) for column in RESET}
 _COLUMNS = tuple(_RULES)
 
 
-def read(data: bytes, name: str, columns: int) -> pa.Table:
+def read(data: bytes, name: str, first: Sequence[str]) -> pa.Table:
     """Return the table in a CSV file for ``kafka-consumer-groups --reset-offsets``.
 
-    name: the file's name, for errors. columns: the number of columns in the first row. Raises `InvalidInput` if the
+    name: the file's name, for errors. first: the cells of the first row. Raises `InvalidInput` if the
     file is not valid. Duplicate rows are not detected here.
     """
+    columns = len(first)
     if columns not in (3, 4):
         raise InvalidInput(
             f"{name}, line 1: {counted(columns, 'column')}; expected a snapshot's header, or topic,partition,offset, "
             "or group,topic,partition,offset"
+        )
+    if not any(map(str.isdecimal, first)):
+        raise InvalidInput(
+            f"{name}, line 1: {','.join(first):.60} is not a snapshot's header, and a CSV of kafka-consumer-groups has "
+            "none: remove the line"
         )
     present = _COLUMNS[-columns:]
     # Kafka's own --export ends in an empty line (docs/kafka-behaviour.md#kafkas-own-tool).

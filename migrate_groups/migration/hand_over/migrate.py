@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -39,6 +39,7 @@ from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.planning.change import by_group
 from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.checks.application import AppPrincipal, check_groups
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
@@ -76,8 +77,9 @@ class MigrateRequest:
 
     run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
     group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
-    reviewed. mirror: None if all groups are on one cluster. by: who writes. agreed: the plan to carry out; None: make
-    one.
+    reviewed. mirror: None if all groups are on one cluster. by: who writes. app_principals: the principals of the
+    applications of the target groups, to check that they may read; each group is a target group. agreed: the plan to
+    carry out; None: make one.
     """
 
     file: SplitFile
@@ -88,10 +90,12 @@ class MigrateRequest:
     approved: tuple[str, Plan] | None = None
     mirror: Mirror | None = None
     by: WrittenBy = NOT_KNOWN
+    app_principals: Sequence[AppPrincipal] = ()
     agreed: Agreed | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and topics stay with the source group."""
+        """Raise `UsageError` if ``hold`` is set and topics stay with the source group, or for a wrong principal."""
+        check_groups(self.app_principals, {target.group for target in self.file.spec.targets})
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -272,7 +276,16 @@ def _shown(
         say_over(BothClusters(clusters.source, clusters.target), started, file, events)
         return None
     with events.working(f"reading group {spec.source}", not_known):
-        prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
+        prepared = prepare(
+            clusters,
+            spec,
+            wanted.options,
+            clock,
+            file.receipt,
+            baseline,
+            hold=wanted.hold,
+            app_principals=wanted.app_principals,
+        )
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)

@@ -16,9 +16,10 @@ from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
-from migrate_groups.model.permissions import Resource, ResourceType
+from migrate_groups.model.permissions import Acls, Resource, ResourceType
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.check import Check
+from migrate_groups.planning.checks.application import Applications, AppPrincipal, read_by
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.registry import judge
@@ -115,11 +116,12 @@ def prepare(
     baseline: SnapshotTable | None = None,
     *,
     hold: bool = False,
+    app_principals: Sequence[AppPrincipal] = (),
 ) -> Prepared:
     """Return the plan to show to the user while the source group may still run. Reads only.
 
     baseline: the source group's snapshot from an interrupted run, used if the group no longer exists. hold: also check
-    whether this tool can keep consumers out of the group.
+    whether this tool can keep consumers out of the group. app_principals: also check whether these may read.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
     `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
@@ -163,9 +165,17 @@ def prepare(
         kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
+    readers = read_by(app_principals, planned.changes)
+    applications = Applications(readers=readers, acls=clusters.target.acls(readers) if readers else Acls())
     journal = read_journal(BothClusters(clusters.source, clusters.target), planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
-        (*source_barrier.checks, *barrier.checks, *journal.checks, *judge(Scope.LIVE_SOURCE, live))
+        (
+            *source_barrier.checks,
+            *barrier.checks,
+            *journal.checks,
+            *judge(Scope.LIVE_SOURCE, live),
+            *judge(Scope.APPLICATION, applications),
+        )
     )
     # A running group may commit while offsets are translated. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "removed")) if clusters.elsewhere else plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,7 +76,8 @@ def audit(
             copied = [_copy(side, path, opened_log, events) for side, path, opened_log in logs]
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in execution.changes})
-        return _judged(_handed_over(execution, now), sides, copied, vouched, open_spark)
+        judged = _judged(_handed_over(execution, now), sides, copied, vouched, open_spark)
+    return replace(judged, handed_over_by=str(execution.by) if execution.by.operator else None)
 
 
 class LogSide(NamedTuple):

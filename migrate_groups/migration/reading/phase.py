@@ -21,7 +21,7 @@ from migrate_groups.model.partitions import (
     Timestamps,
     TopicPartition,
 )
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Acls, Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 
 
@@ -115,6 +115,10 @@ class PhaseReader:
     def offers(self) -> Offers:
         """Ask the connection each time."""
         return self._reader.offers()
+
+    def acls(self, principals: Collection[str]) -> Acls:
+        """Request each time."""
+        return self._reader.acls(principals)
 
     def brokers(self) -> Sequence[int]:
         """Request each time."""

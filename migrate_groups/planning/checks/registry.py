@@ -9,6 +9,7 @@ from typing import TypeVar
 from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks import (
+    application,
     barrier,
     deletion,
     hand_back,
@@ -26,6 +27,7 @@ from migrate_groups.planning.checks import (
     source,
     target,
 )
+from migrate_groups.planning.checks.application import Applications
 from migrate_groups.planning.checks.barrier import Probes
 from migrate_groups.planning.checks.facts import Facts
 from migrate_groups.planning.checks.journal import JournalFacts
@@ -52,11 +54,12 @@ REGISTRY: tuple[Rule, ...] = (
     *barrier.RULES,
     *journal.RULES,
     *live_source.RULES,
+    *application.RULES,
 )
 """All checks, in the order in which a plan shows those of one scope."""
 
 
-def judge(scope: Scope, facts: Facts | Probes | JournalFacts | LiveSource) -> tuple[Check, ...]:
+def judge(scope: Scope, facts: Facts | Probes | JournalFacts | LiveSource | Applications) -> tuple[Check, ...]:
     """Return the verdicts of all checks of this scope on the facts, in the order in which they are shown.
 
     If the check ``cluster`` refuses, it is the only one. The name of a check of the target of a move begins with

@@ -19,6 +19,8 @@ class Scope(StrEnum):
     - hand-over: from a source group to target groups on one cluster.
     - source, mirror, target: the three parts of a hand-over to another cluster.
     - live source: the source group while it may still run. The plan that is written has no such check.
+    - application: the applications of the target groups, as the plan is shown. The plan that is written has no such
+      check.
     - barrier: the last reading of committed offsets, on each cluster.
     - journal: what other runs have claimed of the partitions of the write.
     - rollback, hand-back: these commands.
@@ -30,6 +32,7 @@ class Scope(StrEnum):
     MIRROR = "mirror"
     TARGET = "target"
     LIVE_SOURCE = "live source"
+    APPLICATION = "application"
     BARRIER = "barrier"
     JOURNAL = "journal"
     ROLLBACK = "rollback"

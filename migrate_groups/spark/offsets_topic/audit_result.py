@@ -114,6 +114,7 @@ class Audit(OfLog):
     - late_commits: commits of the source group after its offsets were handed over.
     - deletions, evidence, malformed: what was found in the log of the target groups' cluster (`OfLog`).
     - source_log: the same of the source group's cluster; None: it is the same cluster.
+    - handed_over_by: who handed over, with which version of this tool and why, as the receipt says; None: not known.
     """
 
     problems: int
@@ -125,6 +126,7 @@ class Audit(OfLog):
     doubtful: tuple[Partition, ...]
     late_commits: tuple[LateCommit, ...]
     source_log: OfLog | None = None
+    handed_over_by: str | None = None
 
     def check(self) -> None:
         """Raise an error unless the audit proves the hand-over.
