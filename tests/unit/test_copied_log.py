@@ -27,7 +27,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def row(partition: int, offset: int) -> tuple[object, ...]:
-    return partition, offset, 1763610000123, "record", b"key", None
+    return partition, offset, 1763610000123, "record", b"key", None, None
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,24 @@ def test_foreign_and_damaged_files_in_a_copied_log_are_refused(tmp_path):
     (tmp_path / "000000.parquet").write_bytes(whole)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "000000-foreign.parquet")
     with pytest.raises(InvalidInput, match="foreign"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
+def test_a_copied_log_without_producer_ids_is_refused(tmp_path):
+    """A copied log without the column producer_id, which tells commits in transactions, is refused by that name."""
+    CopiedLog.load(tmp_path, "cluster").with_records([row(1, 10)], {1: 11})
+    path = tmp_path / "000000.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["producer_id"]), path)
+    with pytest.raises(InvalidInput, match=r"000000\.parquet lacks column producer_id: name another folder with --log"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
+def test_a_copied_log_that_lost_a_file_is_refused(tmp_path):
+    """A copied log whose numbered files are not complete is refused: the hole is not taken for compaction."""
+    log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    log.with_records([row(1, 11)], {1: 12}).with_records([row(1, 12)], {1: 13})
+    (tmp_path / "000001.parquet").unlink()
+    with pytest.raises(InvalidInput, match=r"lacks 000001\.parquet: restore it, or name another folder"):
         CopiedLog.load(tmp_path, "cluster")
 
 

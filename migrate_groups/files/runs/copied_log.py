@@ -31,10 +31,11 @@ SCHEMA = pa.schema(
         pa.field("kind", pa.string(), nullable=False),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
+        pa.field("producer_id", pa.int64()),
     ]
 )
 """The columns: the partition and offset of a record in the offsets topic, the time when it was written, its kind
-(``record``, ``control`` or ``aborted``), and the bytes of its key and value."""
+(``record``, ``control`` or ``aborted``), the bytes of its key and value, and the producer id of its transaction."""
 
 LOG_ENDS = pa.schema(
     [
@@ -118,6 +119,9 @@ class CopiedLog:
         if not files:
             return CopiedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
         described = [*map(_described, files)]
+        # A hole that a lost file leaves would look like records that were compacted away.
+        if lost := sorted({*range(int(files[-1].stem))} - {each.files for each in described}):
+            raise InvalidInput(f"{folder} lacks {lost[0]:06}.parquet: restore it, or name another folder with --log")
         if others := {each.cluster_id for each in described} - {cluster_id}:
             raise InvalidInput(f"{folder} holds the log of {named('cluster', others)}: name another folder with --log")
         found = described[-1]
@@ -169,11 +173,14 @@ def _make(folder: Path) -> None:
 
 def _described(path: Path) -> CopiedLog:
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        state = json.loads(metadata[_METADATA])
+        schema = pq.read_schema(path)
+        state = json.loads((schema.metadata or {})[_METADATA])
         starts, ends = ({int(number): int(at) for number, at in state[name].items()} for name in ("starts", "ends"))
-        return CopiedLog(
+        found = CopiedLog(
             folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
         )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error
+    if lacking := [name for name in SCHEMA.names if name not in schema.names]:
+        raise InvalidInput(f"{path} lacks {named('column', lacking)}: name another folder with --log")
+    return found

@@ -32,12 +32,13 @@ RAW = StructType(
         StructField("kind", StringType(), nullable=False),
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
+        StructField("producer_id", LongType()),
     ]
 )
 """The columns of a copied log, the copy of the offsets topic's log in files.
 
 log_partition, log_offset: the record's partition and offset in the offsets topic. log_time: when it was written. kind:
-``record``, ``control`` or ``aborted``. key, value: bytes."""
+``record``, ``control`` or ``aborted``. key, value: bytes. producer_id: of the record's transaction; null: none."""
 
 KINDS = {
     0: "offset-commit",
