@@ -68,6 +68,15 @@ def copy_with_ends(
     Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
     folder; `InvalidInput` if the folder can't be used.
     """
+    log = copy_offsets_log(clients, groups, folder, clock, events)
+    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
+    return LogWithEnds(log, clock.now(), current_log_ends(clients.reader))
+
+
+def copy_offsets_log(
+    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: ReadingEvents
+) -> CopiedLog:
+    """Copy the log of ``__consumer_offsets`` into a folder. Arguments and errors: `copy_with_ends`."""
     reader, topic = clients
     described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
     if described is None:
@@ -76,12 +85,11 @@ def copy_with_ends(
         _warn_of_missing(reader, groups, events)
     count = len(described.partitions)
     wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
+    now = clock.now()
     starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
     with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC}") as progress:
         log = CopiedLog.load(folder, reader.cluster_id(), described.topic_id).with_partitions(starts)
-        log = copy_log(reader, topic, log, wanted, progress, clock.now())
-    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
-    return LogWithEnds(log, clock.now(), current_log_ends(reader))
+        return copy_log(reader, topic, log, wanted, progress, now)
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: ReadingEvents) -> None:

@@ -30,8 +30,7 @@ def copy_log(
     """Copy the records of ``__consumer_offsets`` that ``log`` lacks, up to the current log end, and return the new log.
 
     ``log`` must have a start offset for each partition. The new log has ``held_back`` for each
-    partition. progress: called with the number of copied offsets and the number to copy. now: the time, for the log to say
-    when it was copied.
+    partition. progress: called with the number of copied offsets and the number to copy. now: the time, to record it.
 
     Raises `Undetermined` if the topic was created again or truncated since the last copy; `ClusterUnavailable`, also if
     a partition has no leader; `NotAuthorized`; `InvalidInput` if a file can't be written.

@@ -14,22 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from migrate_groups.errors import UsageError
+from migrate_groups.schema import UNKNOWN_STATE
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, CopiedFiles, decode, in_place, of_kinds
 
 KNOWN, UNKNOWN, PENDING = "known", "unknown", "pending"
 """The evidence for a committed offset: it is known; or its commit may be missing from the copied log; or a transaction
 was open that commits a later offset, or may."""
-
-STATE = "Unknown"
-"""The state of the group in each row, Kafka's name for a state that no coordinator has told."""
 
 _KEYS = ["log_partition", "group", "topic", "partition"]
 _COPIES = StructType(
@@ -49,21 +46,6 @@ _CONSISTENT = StructType(
 )
 
 
-class OffsetAt(NamedTuple):
-    """A committed offset at a moment, or why it is not known (a row of `offsets_at`)."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int | None
-    leader_epoch: int | None
-    metadata: str
-    topic_id: str | None
-    committed_at: datetime | None
-    evidence: str
-    reason: str | None
-
-
 def offsets_at(
     log: DataFrame, copied: CopiedFiles, at: datetime | None = None, groups: Collection[str] | None = None
 ) -> DataFrame:
@@ -74,7 +56,7 @@ def offsets_at(
     has a record, also from after the moment. Columns:
 
     - those of a snapshot. taken_at: the moment. offset: null if none was committed, or if it is not known. group_state:
-      `STATE`. Log start and log end offsets are null.
+      `schema.UNKNOWN_STATE`. Log start and log end offsets are null.
     - committed_at: when the offset was committed, or deleted.
     - evidence: `KNOWN`, `UNKNOWN` or `PENDING`. reason: why it is not known; otherwise null.
     - log_partition: the group's partition of the log. missing: how many offsets from before the moment it lacks.
@@ -184,7 +166,7 @@ def _as_snapshot(states: DataFrame, copied: CopiedFiles, at: datetime | None) ->
         F.lit(at or copied.copied_at).cast(TimestampType()).alias("taken_at"),
         "group",
         nothing.alias("source_group"),
-        F.lit(STATE).alias("group_state"),
+        F.lit(UNKNOWN_STATE).alias("group_state"),
         nothing.alias("group_type"),
         "topic",
         F.when(known, F.regexp_replace(hexadecimal, "(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")).alias(
