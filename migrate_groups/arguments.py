@@ -6,7 +6,7 @@ The parameter ``name`` of each function is the argument's name, with which the e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from migrate_groups.errors import UsageError
@@ -53,6 +53,12 @@ def check_span(name: str, value: object) -> None:
     """Raise `UsageError` if the value is not a positive `timedelta`."""
     if not isinstance(value, timedelta) or value <= timedelta():
         raise UsageError(f"{name} is {value!r}; expected a positive timedelta, such as timedelta(hours=1)")
+
+
+def check_moment(name: str, value: object) -> None:
+    """Raise `UsageError` if the value is not a `datetime` with a time zone."""
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise UsageError(f"{name} is {value!r}; expected a datetime with a time zone, such as datetime.now(UTC)")
 
 
 def checked_texts(name: str, value: object) -> tuple[str, ...]:

@@ -93,6 +93,10 @@ SNAPSHOT = (
 )
 """The columns of a snapshot file, in the order of the file."""
 
+UNKNOWN_STATE = "Unknown"
+"""Kafka's name for the state of a group that is not known: ``group_state`` of rows from a copied log of
+``__consumer_offsets``. It is not known whether the group had stopped, so it hands nothing over."""
+
 OLDEST_UNCONSUMED = Column("oldest_unconsumed_at", Kind.TIMESTAMP)
 """An optional last column of a snapshot file: the timestamp of the oldest record that the group has not read."""
 

@@ -134,7 +134,7 @@ def record(
     place: the row's partition and offset in the offsets topic. at: the time of the commit.
     """
     value = commit_value(offset, epoch=3, at=int(at.timestamp() * 1000))
-    return *place, at, "record", commit_key(group, topic, partition), value
+    return *place, at, "record", commit_key(group, topic, partition), value, None
 
 
 def _commit(number: int) -> tuple[object, ...]:
@@ -160,7 +160,7 @@ def _generation_or_commit(number: int) -> tuple[object, ...]:
             owned = range(n, _PARTITIONS, 2)
             client = f"{name}-{n}"
             members.append(member(client, *topics, partitions=owned, assigned=topics, member_id=f"{client}-{restarts}"))
-    return *place, _time(number), "record", group_key(_group(number)), generation(turn, *members)
+    return *place, _time(number), "record", group_key(_group(number)), generation(turn, *members), None
 
 
 def _group(number: int) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_groups.api.clients import open_offsets_topic
 from migrate_groups.api.reading import ReadingCluster
-from migrate_groups.arguments import check_span, checked_texts
+from migrate_groups.api.snapshot import Snapshot
+from migrate_groups.arguments import check_moment, check_span, checked_texts
+from migrate_groups.errors import UsageError
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.offsets_topic import audit, costs, history
+from migrate_groups.migration.offsets_topic import at_moment, audit, costs, history
+from migrate_groups.migration.offsets_topic.at_moment import NotKnown
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.examine import examine
 from migrate_groups.planning.examination import Examination
+from migrate_groups.snapshots.times import checked_moment, milliseconds_of
 from migrate_groups.spark.session import opener
 
 if TYPE_CHECKING:
@@ -66,6 +70,31 @@ class LogCluster(ReadingCluster):
         check_span("every", every)
         asked = history.HistoryRequest(sorted({*groups}) or None, Path(log), Path(output), every)
         return history.history(asked, self._open_log, opener(spark), self._clock, self._events)
+
+    def past_snapshot(
+        self,
+        *groups: str,
+        log: Path,
+        at: datetime | None = None,
+        known_only: bool = False,
+        spark: SparkSession | None = None,
+    ) -> tuple[Snapshot, Sequence[NotKnown]]:
+        """Return the committed offsets of groups at a moment, and the partitions whose offset then is not known.
+
+        No coordinator is asked. at: None for the last offsets. known_only: leave out partitions whose offset is not
+        known, in place of an error. log, spark: `LogCluster`.
+
+        Raises `Undetermined` if an offset is not known, or if the log has no commit of a group; `UsageError` if ``at``
+        is in the future or has no UTC offset, or if no group is named.
+        """
+        if not groups:
+            raise UsageError("no group given: name at least one")
+        if at is not None:
+            check_moment("at", at)
+            checked_moment(milliseconds_of(at), self._clock.now(), f"at is {at.isoformat()}")
+        asked = at_moment.MomentRequest(groups, Path(log), at, known_only)
+        found = at_moment.snapshot_at(asked, self._open_log, opener(spark), self._clock, self._events)
+        return Snapshot(found.snapshot), found.not_known
 
     def costs(
         self,

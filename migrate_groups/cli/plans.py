@@ -113,7 +113,7 @@ def check_source_groups(wanted: ApplyRequest, file: Path, *, no_source_group: bo
     The results of ``rewind`` and ``compare`` do not need the option: these commands leave out the source group on
     purpose. Only other snapshots without a source group lack the cluster id. Raises `UsageError`.
     """
-    sources = {each.source_group for each in wanted.rows.rows()}
+    sources = {each.handed_over_by for each in wanted.rows.rows()}
     if no_source_group and sources != {None}:
         hands_over = named("group", [each for each in sources if each is not None])
         raise UsageError(f"{file}: {hands_over} hands over these offsets: drop --no-source-group")

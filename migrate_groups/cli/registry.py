@@ -80,7 +80,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
     "Look": {
         "list": Command("list_groups.list_groups", (0, 2, 5)),
         "describe": Command("describe.describe", _READS),
-        "snapshot": Command("snapshot.snapshot", _READS),
+        "snapshot": Command("snapshot.snapshot", (*_READS, 7)),
         "history": Command("history.history", (0, 2, 3, 5, 7)),
         "advise": Command("advise.advise", (0, 2, 3, 5, 7)),
         "doctor": Command("doctor.doctor", (*_WRITES, 6)),

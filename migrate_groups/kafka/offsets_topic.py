@@ -129,11 +129,12 @@ def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator
     while (batch := batches.next_batch()) is not None:
         while aborted and aborted[0].first_offset <= batch.last_offset:
             aborting.add(aborted.popleft().producer_id)
-        dropped = batch.is_transactional and batch.producer_id in aborting
+        producer = batch.producer_id if batch.is_transactional else None
+        dropped = producer in aborting
         kind = CONTROL if batch.is_control_batch else ABORTED if dropped else RECORD
         for record in batch:
             if kind is CONTROL and record.abort:
                 aborting.discard(batch.producer_id)
             if record.offset >= start:  # a fetch returns the whole batch that contains the fetch offset
-                yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value)
+                yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value, producer)
         positions[partition] = batch.next_offset

@@ -124,7 +124,7 @@ def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> fl
     ages = [
         0.0 if row.taken_at is None else (now - row.taken_at).total_seconds()
         for row in snapshot.rows()
-        if row.source_group is not None
+        if row.handed_over_by is not None
     ]
     # If the snapshot's time is in the future (another clock), its age is not known, so wait the full ``settle``.
     return min(settle, max(0.0, settle - min(ages, default=settle)))

@@ -22,6 +22,7 @@ class LogRecord(NamedTuple):
     - timestamp: milliseconds since 1970.
     - kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an aborted transaction).
     - key, value: None if the record has none. For instance, a tombstone has no value.
+    - producer_id: of the transaction that the record is in, or that the transaction marker ends; None: no transaction.
     """
 
     partition: int
@@ -30,6 +31,7 @@ class LogRecord(NamedTuple):
     kind: str
     key: bytes | None
     value: bytes | None
+    producer_id: int | None
 
 
 class LogPiece(NamedTuple):

@@ -15,7 +15,7 @@ def wanted_rows(rows: Iterable[Row]) -> list[Change]:
     return [
         Change(
             group=row.group,
-            source_group=row.source_group,
+            source_group=row.handed_over_by,
             topic=row.topic,
             partition=row.partition,
             wanted=row.committed,

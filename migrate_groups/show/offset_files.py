@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
+from migrate_groups.migration.offsets_topic.at_moment import NotKnown, PastOffsets
 from migrate_groups.migration.rewind import Rewinding
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.documents import Document, Part, of_row, row_of
-from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Kind, Line, Result, Role, Table
+from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Kind, Line, Result, Role, Table, Tone
 from migrate_groups.snapshots.rewind_decision import Note, RewindDecision
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import Coverage
+from migrate_groups.snapshots.times import milliseconds_of, rfc_3339
 from migrate_groups.text import counted, some
 
 _WARNED = {Note.CLAMPED, Note.GONE, Note.SKIPPED, Note.NO_COMMIT}
@@ -42,6 +45,15 @@ _REWOUND: list[Column[RewindDecision]] = [
 ]
 
 
+_NOT_KNOWN: list[Column[NotKnown]] = [
+    Column("group", NAME, lambda each: each.group, "group"),
+    Column("topic", NAME, lambda each: each.topic, "topic"),
+    Column("partition", OFFSET, lambda each: each.partition, "partition"),
+    Column("evidence", WORD, lambda each: each.evidence, "evidence"),
+    Column("reason", TEXT, lambda each: each.reason, "reason"),
+]
+
+
 class GroupRows(Part, frozen=True, kw_only=True):
     """The rows of one group in a file that a command wrote.
 
@@ -55,11 +67,26 @@ class GroupRows(Part, frozen=True, kw_only=True):
     topics: tuple[str, ...]
 
 
+@row_of(_NOT_KNOWN)
+class UnknownPartition:
+    """A partition whose committed offset is not known.
+
+    evidence: ``unknown``, or ``pending`` if a transaction was open. reason: why.
+    """
+
+
 class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/snapshot"):
-    """The file that ``snapshot`` wrote. output: its path. groups: the number of rows and the topics of each group."""
+    """The file that ``snapshot`` wrote.
+
+    output: its path. groups: the number of rows and the topics of each group. With ``--log``: at: the moment of the
+    offsets; otherwise null. not_known: the partitions that are left out, because their offset at the moment is not
+    known.
+    """
 
     output: Path
     groups: tuple[GroupRows, ...]
+    at: datetime | None
+    not_known: tuple[UnknownPartition, ...]
 
 
 class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/filter"):
@@ -141,11 +168,29 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
 
 def snapshot(output: Path, groups: Sequence[str], saved: SnapshotTable) -> Result:
     """Return how many partitions of these groups are in the snapshot ``saved``, which is in the file ``output``."""
-    where = "stdout" if str(output) == "-" else output
-    return Result(
-        document=SnapshotDocument(output=output, groups=_rows_by_group(saved)),
-        parts=[Line(f"{counted(len(saved), 'partition')} of {some(groups)} written to {where}")],
+    document = SnapshotDocument(output=output, groups=_rows_by_group(saved), at=None, not_known=())
+    return Result(document=document, parts=[Line(_written(output, groups, saved))])
+
+
+def snapshot_at(output: Path, groups: Sequence[str], found: PastOffsets) -> Result:
+    """Return how many partitions of these groups are in the file ``output``, and which are not, because not known."""
+    document = SnapshotDocument(
+        output=output,
+        groups=_rows_by_group(found.snapshot),
+        at=found.at,
+        not_known=tuple(of_row(UnknownPartition, _NOT_KNOWN, each) for each in found.not_known),
     )
+    left_out = Table(columns=_NOT_KNOWN, rows=found.not_known, thing="partition", most=_MOST_ROWS)
+    written = f"{_written(output, groups, found.snapshot)}, as of {rfc_3339(milliseconds_of(found.at))}"
+    if found.not_known:
+        written += f"; left out: {len(found.not_known):,}, whose offsets are not known"
+    remarks = (Line(each, Tone.REMARK) for each in found.remarks)
+    return Result(document=document, parts=[*([left_out] if found.not_known else []), Line(written), *remarks])
+
+
+def _written(output: Path, groups: Sequence[str], saved: SnapshotTable) -> str:
+    where = "stdout" if str(output) == "-" else output
+    return f"{counted(len(saved), 'partition')} of {some(groups)} written to {where}"
 
 
 def selection(output: Path, table: SnapshotTable, kept: SnapshotTable) -> Result:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
+from migrate_groups.schema import UNKNOWN_STATE
 
 
 class Row(PartitionValue, frozen=True, kw_only=False):
@@ -40,6 +41,11 @@ class Row(PartitionValue, frozen=True, kw_only=False):
     def topic_partition(self) -> TopicPartition:
         """The topic and the partition number in one object."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def handed_over_by(self) -> str | None:
+        """The group that hands over the offset; None if there is none, or if nobody asked whether it had stopped."""
+        return None if self.group_state == UNKNOWN_STATE else self.source_group
 
     @property
     def committed(self) -> CommittedOffset | None:

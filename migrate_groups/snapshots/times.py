@@ -27,6 +27,8 @@ _ISO_8601 = re.compile(
     r"P(?:(?P<weeks>[0-9]+)W)?(?:(?P<days>[0-9]+)D)?"
     r"(?:T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
 )
+_OF_REWIND = "--to-datetime"
+"""The option beside which --by-duration and --timezone are options too."""
 _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds since 1970"
 
 
@@ -155,7 +157,7 @@ def span_in_words(span: timedelta) -> str:
 def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
     match = _RFC_3339.fullmatch(text)
     if not match:
-        raise UsageError(f"{name} is {text!r}; expected a time such as {_MOMENTS}; --by-duration 1d: a day ago")
+        raise UsageError(f"{name} is {text!r}; expected a time such as {_MOMENTS}{_instead(name)}")
     date, clock, fraction, offset = match.groups()
     try:
         local = datetime.fromisoformat(f"{date}T{clock}")
@@ -166,6 +168,10 @@ def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
     # A fraction of a millisecond is rounded up, so that no record before the given time is replayed.
     nanoseconds = int((fraction or "").ljust(9, "0"))
     return whole - -nanoseconds // 1_000_000
+
+
+def _instead(name: str) -> str:
+    return "; --by-duration 1d: a day ago" if name == _OF_REWIND else ""
 
 
 def _until(now: datetime, moment: int, said: str) -> int:
@@ -188,9 +194,9 @@ def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
     """
     text = local.isoformat()
     if zone is None:
+        zone_option = ", or pass --timezone Australia/Sydney to say what it means" if name == _OF_REWIND else ""
         raise UsageError(
-            f"{name} is {text!r}, a time without a UTC offset: end it with Z or, for instance, +11:00, "
-            "or pass --timezone Australia/Sydney to say what it means"
+            f"{name} is {text!r}, a time without a UTC offset: end it with Z or, for instance, +11:00{zone_option}"
         )
     readings = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
     if readings[0].utcoffset() == readings[1].utcoffset():

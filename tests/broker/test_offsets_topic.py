@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaAdminClient
@@ -89,6 +90,19 @@ def test_commits_transactions_and_deletions_are_copied(copying, bootstrap_server
         admin.delete_group_offsets(copying.group, [copying.partition])
     assert copying.copy()[0] == [("record", None)]
     assert copying.copy()[0] == []
+
+
+@NEEDS_TRANSACTIONS
+def test_records_of_a_transaction_are_copied_with_its_producer_id(copying):
+    """A commit in a transaction has the producer id of the transaction's marker; a plain commit has none."""
+    copying.world.commit(copying.group, copying.partition, 3)
+    copying.commit_in_transaction(4).commit_transaction(30)
+    copying.copy()
+    rows = pq.read_table(copying.folder).sort_by("log_offset").to_pylist()
+    plain, transactional = (row for row in rows if row["key"] and copying.group.encode() in row["key"])
+    ended = [row["producer_id"] for row in rows if row["kind"] == "control" and row["log_offset"] > plain["log_offset"]]
+    assert plain["producer_id"] is None
+    assert transactional["producer_id"] == ended[-1]
 
 
 @NEEDS_TRANSACTIONS

@@ -24,8 +24,9 @@ from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.audit_result import Audit
 from migrate_groups.spark.offsets_topic.chains import chains
 from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import decode
 from tests.support.offsets_records import commit_key, commit_value, generation, group_key, member, member_key
+from tests.support.raw_log import raw_log
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CHECKPOINT = 100
@@ -85,7 +86,7 @@ class Tables:
                 record = self.record(number, content)
                 time = NOON + timedelta(seconds=CHECKPOINT if case.at_once else offset)
                 rows += [(number, offset, time, *record)] if record else []
-        raw, of_groups = local_table(spark, rows, RAW), local_table(spark, groups, GROUPS)
+        raw, of_groups = raw_log(spark, rows), local_table(spark, groups, GROUPS)
         self.given, self.groups = local_table(spark, given, HANDED_OVER), groups
         self.records = audit.of_groups(decode(raw).localCheckpoint(), of_groups)
         self.chains = chains(self.records, self.given)
@@ -556,7 +557,7 @@ def two_clusters(
             if each is not None
         ]
         rows.append((3, CHECKPOINT, NOON, "record", group_key("g"), of_members(members)))
-        raw = local_table(spark, rows, RAW).localCheckpoint()
+        raw = raw_log(spark, rows).localCheckpoint()
         logs.append(Log(raw, [("g", 3, CHECKPOINT)], [(3, CHECKPOINT, CHECKPOINT + 1 + len(records), 0)]))
     return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)
 

@@ -15,8 +15,9 @@ from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.history_job import History, run_history
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, decode
+from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles, decode
 from tests.support.offsets_records import commit_key, commit_value
+from tests.support.raw_log import raw_log
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -52,7 +53,7 @@ def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
         for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
     ]
     if str(events) not in _COMMITS:  # so that they are decoded once for all tests
-        _COMMITS[str(events)] = commits(decode(local_table(spark, rows, RAW)), HOUR, at(3.5)).localCheckpoint()
+        _COMMITS[str(events)] = commits(decode(raw_log(spark, rows)), HOUR, at(3.5)).localCheckpoint()
     made = _COMMITS[str(events)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
@@ -200,7 +201,7 @@ def copied(folder: Path, events: list[Any]) -> str:
     The log lacks the record before the last one.
     """
     rows = [
-        (7, number, at(hours), "record", commit_key(*of), None if offset is None else commit_value(offset))
+        (7, number, at(hours), "record", commit_key(*of), None if offset is None else commit_value(offset), None)
         for number, (hours, *of, offset) in enumerate(events)
     ]
     CopiedLog.load(folder, "c").with_partitions({7: 0}).with_records([*rows[:-2], *rows[-1:]], {7: len(rows)})

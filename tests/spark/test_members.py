@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.commits_over_time import clients
 from migrate_groups.spark.offsets_topic.group_records import group_records
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import decode
 from migrate_groups.spark.offsets_topic.overload import consumers
 from tests.spark.test_offsets_log import GROUP, RECORDED, Record
 from tests.support.offsets_records import compact, generation, sized, texts
+from tests.support.raw_log import raw_log
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -76,7 +76,7 @@ def broken(name: str) -> list[Record]:
 
 def records(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
     """Return the decoded records of members, from rows with the columns of `RAW`."""
-    return group_records(decode(local_table(spark, rows, RAW)))
+    return group_records(decode(raw_log(spark, rows)))
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from migrate_groups.spark.local_rows import local_table
-from migrate_groups.spark.offsets_topic.offsets_log import KINDS, RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import KINDS, decode
 from tests.support.offsets_records import varint
+from tests.support.raw_log import raw_log
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
 RECORDED = {
@@ -36,7 +36,7 @@ def copied(spark: SparkSession) -> Copied:
     """Return a function that makes a table of raw records of the offsets topic, from pairs of key and value."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
-        return local_table(spark, as_copied(records, kind), RAW)
+        return raw_log(spark, as_copied(records, kind))
 
     return make
 
@@ -49,7 +49,7 @@ def as_copied(records: Iterable[Record], kind: str = "record") -> list[tuple[Any
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
     """The decoded records of `RECORDED`, which Kafka's own classes wrote, by name."""
-    found = decode(local_table(spark, as_copied(RECORDED.values()), RAW)).orderBy("log_offset").collect()
+    found = decode(raw_log(spark, as_copied(RECORDED.values()))).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
 
@@ -189,7 +189,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     fuzzed = [(_fuzzed(key, chance), value and _fuzzed(value, chance)) for key, value in chance.choices(sound, k=5_000)]
     found = []
     for session in (spark, compiled):
-        rows = decode(local_table(session, as_copied(fuzzed), RAW))
+        rows = decode(raw_log(session, as_copied(fuzzed)))
         everything = rows.select(F.xxhash64(*rows.columns).alias("hash"), "problem").groupBy(
             F.isnull("problem").alias("sound")
         )

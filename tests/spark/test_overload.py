@@ -14,7 +14,7 @@ from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.group_records import group_records, owners
 from migrate_groups.spark.offsets_topic.load import keeps_up
-from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, RAW, decode, of_kinds
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, of_kinds
 from migrate_groups.spark.offsets_topic.overload import (
     Overload,
     applications,
@@ -32,6 +32,7 @@ from tests.support.offsets_records import (
     texts,
     varint,
 )
+from tests.support.raw_log import raw_log
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 GROUP_KEY = group_key("g")
@@ -40,7 +41,7 @@ GROUP_KEY = group_key("g")
 def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
     """Return a table with the columns of `RAW`. A record has seconds after noon, key and value."""
     rows = [(partition, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
-    return local_table(spark, rows, RAW)
+    return raw_log(spark, rows)
 
 
 def records(raw):

@@ -26,6 +26,7 @@ from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, p
 from tests.spark.test_audit import CHECKPOINT, NOON, Case, Tables, of_members
 from tests.spark.test_history import HOUR
 from tests.support.offsets_records import commit_key, commit_value, group_key
+from tests.support.raw_log import raw_log
 
 OURS = ("new", 10)
 
@@ -65,7 +66,7 @@ def test_commits_need_one_window(spark: SparkSession) -> None:
     Sums are made by hash, without sorting.
     """
     row = (0, CHECKPOINT, NOON, "record", commit_key("new"), commit_value(10))
-    log = decode(local_table(spark, [row], RAW)).localCheckpoint()
+    log = decode(raw_log(spark, [row])).localCheckpoint()
     found = operators(commits(log, HOUR, NOON))
     assert (found["Window"], found["Exchange"], found["Sort"], found["SortAggregate"]) == (1, 1, 1, 0)
 
@@ -94,7 +95,7 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     """A clean audit runs at most four Spark jobs: send group names, sum up records, count evidence, count verdicts."""
     key = commit_key("new")
     rows = [(0, CHECKPOINT + at, NOON, "record", key, commit_value(offset)) for at, offset in ((0, 10), (2, 13))]
-    raw = local_table(spark, [*rows, (0, CHECKPOINT + 1, NOON, "record", group_key("new"), of_members(1))], RAW)
+    raw = raw_log(spark, [*rows, (0, CHECKPOINT + 1, NOON, "record", group_key("new"), of_members(1))])
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
     given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None, True)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,18 +18,19 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
-from migrate_groups.model.offsets_topic import StopCheckpoint, log_partition
+from migrate_groups.model.offsets_topic import LogPiece, StopCheckpoint, log_partition
 from migrate_groups.model.partitions import LogRange
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from tests.support.clock import FakeClock
+from tests.support.compacted_log import SimulatedOffsetsTopic, SimulatedPartition
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def row(partition: int, offset: int) -> tuple[object, ...]:
-    return partition, offset, 1763610000123, "record", b"key", None
+    return partition, offset, 1763610000123, "record", b"key", None, None
 
 
 @pytest.mark.parametrize(
@@ -119,6 +122,72 @@ def test_records_deleted_before_they_were_copied_count_as_missing(tmp_path):
     assert copy_log(emptied, emptied, kept, [1], lambda done, total: None).files == 2
 
 
+def simulated(*, compacts: bool) -> tuple[SimulatedPartition, Any]:
+    """Return a partition with three commits of one key and two of another, which is read record by record.
+
+    compacts: it is compacted after the first record was read.
+    """
+    log = SimulatedPartition(1, random.Random(0))
+    for partition, offset in ((0, 1), (1, 1), (0, 2), (0, 3), (1, 2)):
+        log.commit(("g", partition), offset)
+    topic: Any = SimulatedOffsetsTopic([log], random.Random(0), compacts_meanwhile=False)
+
+    def one_by_one(positions, ends):
+        for number in range(positions[1], ends[1]):
+            yield LogPiece([each for each in log.records if each.offset == number], {1: number + 1})
+            if compacts and number == 0:
+                log.records = [each for each in log.records if each.offset not in (0, 2)]
+
+    topic.read = one_by_one
+    return log, topic
+
+
+@pytest.mark.parametrize(("compacts", "consistent"), [(False, {1: [(0, 5)]}), (True, {})])
+def test_a_partition_that_was_compacted_while_it_was_copied_is_not_consistent(tmp_path, compacts, consistent):
+    """If Kafka compacts a partition of ``__consumer_offsets`` while it is copied, the copy is not called consistent.
+
+    The first commit of a key was copied, and its second one is missing, although a third one is there.
+    """
+    _, topic = simulated(compacts=compacts)
+    log = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 0})
+    assert copy_log(topic, topic, log, [1], lambda done, total: None).consistent == consistent
+    assert CopiedLog.load(tmp_path, "cluster").consistent == consistent
+
+
+def test_a_copied_log_can_be_read_without_its_cluster(tmp_path):
+    """A folder says what its last copy has, and when it was made; an empty folder, or none, is refused."""
+    with pytest.raises(InvalidInput, match="has no complete copy of __consumer_offsets: run history"):
+        CopiedLog.read(tmp_path / "none")
+    _, topic = simulated(compacts=False)
+    log = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 0})
+    copied = copy_log(topic, topic, log, [1], lambda done, total: None, NOON)
+    found = CopiedLog.read(tmp_path)
+    assert (found.ranges, found.copied_at, found.consistent) == ([(1, 0, 5, 0)], NOON, {1: [(0, 5)]})
+    replace(copied, held_back={}).with_records([], {})  # as an interrupted copy leaves it
+    with pytest.raises(InvalidInput, match="has no complete copy"):
+        CopiedLog.read(tmp_path)
+
+
+def test_a_copied_log_of_a_recreated_topic_is_refused(tmp_path):
+    """A copied log of a ``__consumer_offsets`` that was deleted and created again since is refused."""
+    CopiedLog.load(tmp_path, "cluster", "one").with_partitions({1: 0}).with_records([row(1, 0)], {1: 1})
+    assert CopiedLog.load(tmp_path, "cluster", "one").topic_id == "one"
+    with pytest.raises(InvalidInput, match="__consumer_offsets that was deleted since: name another folder"):
+        CopiedLog.load(tmp_path, "cluster", "two")
+
+
+def test_a_copy_without_holes_makes_the_consistent_range_longer(tmp_path):
+    """What is copied without a hole adds to the range that was copied before; after a hole a new range begins."""
+    log, topic = simulated(compacts=False)
+    copied = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 0})
+    for steps, kept, expected in ((0, 0, [(0, 5)]), (1, 1, [(0, 6)]), (2, 1, [(0, 6), (6, 8)])):
+        for _ in range(steps):
+            log.commit(("g", 0), 9)
+        log.records = [*log.records[: len(log.records) - steps], *log.records[len(log.records) - kept :]]
+        copied = copy_log(topic, topic, copied, [1], lambda done, total: None)
+        assert copied.consistent == {1: expected}
+
+
 def test_foreign_and_damaged_files_in_a_copied_log_are_refused(tmp_path):
     """A copied log with a damaged file or a foreign Parquet file is refused, even if its last file is intact."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
@@ -130,6 +199,24 @@ def test_foreign_and_damaged_files_in_a_copied_log_are_refused(tmp_path):
     (tmp_path / "000000.parquet").write_bytes(whole)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "000000-foreign.parquet")
     with pytest.raises(InvalidInput, match="foreign"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
+def test_a_copied_log_without_producer_ids_is_refused(tmp_path):
+    """A copied log without the column producer_id, which tells commits in transactions, is refused by that name."""
+    CopiedLog.load(tmp_path, "cluster").with_records([row(1, 10)], {1: 11})
+    path = tmp_path / "000000.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["producer_id"]), path)
+    with pytest.raises(InvalidInput, match=r"000000\.parquet lacks column producer_id: name another folder with --log"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
+def test_a_copied_log_that_lost_a_file_is_refused(tmp_path):
+    """A copied log whose numbered files are not complete is refused: the hole is not taken for compaction."""
+    log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    log.with_records([row(1, 11)], {1: 12}).with_records([row(1, 12)], {1: 13})
+    (tmp_path / "000001.parquet").unlink()
+    with pytest.raises(InvalidInput, match=r"lacks 000001\.parquet: restore it, or name another folder"):
         CopiedLog.load(tmp_path, "cluster")
 
 

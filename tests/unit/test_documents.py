@@ -95,6 +95,7 @@ def test_snapshot_and_what_is_made_of_it(cli):
     rows = {"group": "old", "partitions": 2, "committed": 1, "topics": ["t", "u"]}
     assert shown(cli, "snapshot", "old", "-o", "s.csv") == {
         "schema": "migrate-groups/snapshot", "schema_version": 1, "output": "s.csv", "groups": [rows],
+        "at": None, "not_known": [],
     }  # fmt: skip
     kept = shown(cli, "filter", "s.csv", "--topic", "t", "-o", "f.csv")
     assert (kept["kept"], kept["left_out"], kept["groups"][0]["topics"]) == (1, 1, ["t"])

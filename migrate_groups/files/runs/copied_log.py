@@ -7,12 +7,13 @@ writes another file for the same analysis: log end offsets at several times.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,11 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.lock import locked
 from migrate_groups.files.parquet import table_of, write_table
 from migrate_groups.files.safe_write import write_whole
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import named
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
 SCHEMA = pa.schema(
     [
@@ -31,10 +36,11 @@ SCHEMA = pa.schema(
         pa.field("kind", pa.string(), nullable=False),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
+        pa.field("producer_id", pa.int64()),
     ]
 )
 """The columns: the partition and offset of a record in the offsets topic, the time when it was written, its kind
-(``record``, ``control`` or ``aborted``), and the bytes of its key and value."""
+(``record``, ``control`` or ``aborted``), the bytes of its key and value, and the producer id of its transaction."""
 
 LOG_ENDS = pa.schema(
     [
@@ -56,16 +62,30 @@ class CopiedLog:
     """The records of one cluster's ``__consumer_offsets`` that have been copied to files in a folder.
 
     starts: by partition number, the offset from which on records are copied. ends: by partition number, the first
-    offset that is not copied yet. files: the number of files in the folder. held_back: for the partitions that have
-    just been copied up to the log end, the number of offsets that can't be read because of an open transaction.
+    offset that is not copied yet. consistent: by partition number, ranges of offsets in which, if a record is there,
+    compaction had removed no later record of the same key. topic_id: of ``__consumer_offsets``; None: not known.
+    files: the number of files in the folder. held_back: for the partitions that have just been copied up to the log
+    end, the number of offsets that can't be read because of an open transaction. copied_at: when their log end offsets
+    were read; None: not known.
     """
 
     folder: Path
     cluster_id: str
     starts: Mapping[int, int]
     ends: Mapping[int, int]
+    consistent: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    topic_id: str | None = None
     files: int = 0
     held_back: Mapping[int, int] = field(default_factory=dict)
+    copied_at: datetime | None = None
+
+    @property
+    def for_spark(self) -> CopiedFiles:
+        """The copied log as input for Spark jobs."""
+        from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
+
+        consistent = [(number, *each) for number, ranges in self.consistent.items() for each in ranges]
+        return CopiedFiles(str(self.folder), self.ranges, self.cluster_id, consistent, self.copied_at)
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
@@ -104,24 +124,36 @@ class CopiedLog:
         return found.with_partitions(starts)
 
     @staticmethod
-    def load(folder: Path, cluster_id: str) -> CopiedLog:
+    def read(folder: Path) -> CopiedLog:
+        """Return the copy of ``__consumer_offsets`` in a folder, with the partitions that the last run copied.
+
+        Raises `InvalidInput` as `load`, and if the folder has no copy, or if the last copy was interrupted.
+        """
+        described = _all_described(folder) if folder.is_dir() else []
+        if not described or not described[-1].held_back:
+            raise InvalidInput(f"{folder} has no complete copy of {OFFSETS_TOPIC}: run history with this --log")
+        _refuse_others(described, described[-1].cluster_id)
+        return described[-1]
+
+    @staticmethod
+    def load(folder: Path, cluster_id: str, topic_id: str | None = None) -> CopiedLog:
         """Return the copy of a cluster's ``__consumer_offsets`` in a folder.
 
-        A missing folder is made. Raises `InvalidInput` if the folder can't be used, has a copy from another cluster, or
-        has a Parquet file that is damaged or of something else.
+        topic_id: of ``__consumer_offsets``; None: not known. A missing folder is made. Raises `InvalidInput` if the
+        folder can't be used, lacks a file, has a copy from another cluster or of a topic that was created again since,
+        or has a Parquet file that is damaged or of something else.
         """
         _make(folder)
-        try:
-            files = sorted(folder.glob("*.parquet"))
-        except OSError as error:
-            raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
-        if not files:
-            return CopiedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
-        described = [*map(_described, files)]
-        if others := {each.cluster_id for each in described} - {cluster_id}:
-            raise InvalidInput(f"{folder} holds the log of {named('cluster', others)}: name another folder with --log")
+        described = _all_described(folder)
+        if not described:
+            return CopiedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={}, topic_id=topic_id)
+        _refuse_others(described, cluster_id)
         found = described[-1]
-        return replace(found, files=int(files[-1].stem) + 1)
+        if topic_id and found.topic_id not in (None, topic_id):
+            raise InvalidInput(
+                f"{folder} holds the log of a {OFFSETS_TOPIC} that was deleted since: name another folder with --log"
+            )
+        return replace(found, files=found.files + 1, held_back={}, copied_at=None)
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
         """Return this copy of ``__consumer_offsets`` with the partitions of ``starts`` added, still without records.
@@ -129,6 +161,20 @@ class CopiedLog:
         starts: by partition number, the first offset to copy; ignored for partitions that the copy already has.
         """
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
+
+    def with_consistent(self, ranges: Mapping[int, tuple[int, int]], whole: Collection[int]) -> CopiedLog:
+        """Return the copied log with more ranges that are `consistent`, for the next file.
+
+        ranges: by partition number, the first offset and the end. whole: partitions that lack no offset of theirs.
+        """
+        grown = {number: [*known] for number, known in self.consistent.items()}
+        for number, (first, end) in ranges.items():
+            known = grown.setdefault(number, [])
+            # Nothing can be missing in a range without a hole, so it makes the range before it longer.
+            if number in whole and known and known[-1][1] == first:
+                first = known.pop()[0]
+            known.append((first, end))
+        return replace(self, consistent=grown)
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> CopiedLog:
         """Write records to one more file, and return the copied log with that file.
@@ -142,6 +188,10 @@ class CopiedLog:
             "cluster_id": self.cluster_id,
             "starts": {str(number): start for number, start in self.starts.items()},
             "ends": {str(number): end for number, end in grown.ends.items()},
+            "consistent": {str(number): ranges for number, ranges in self.consistent.items()},
+            "topic_id": self.topic_id,
+            "held_back": {str(number): held for number, held in self.held_back.items()},
+            "copied_at": self.copied_at and self.copied_at.isoformat(),
         }
         table = table_of(rows, SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
         write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
@@ -167,13 +217,47 @@ def _make(folder: Path) -> None:
         raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
 
 
+def _all_described(folder: Path) -> list[CopiedLog]:
+    """Return the copied log as each file of a folder describes it, in the order of the files."""
+    try:
+        files = sorted(folder.glob("*.parquet"))
+    except OSError as error:
+        raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
+    described = [*map(_described, files)]
+    # A hole that a lost file leaves would look like records that were compacted away.
+    if lost := sorted({*range(len(described) and described[-1].files)} - {each.files for each in described}):
+        raise InvalidInput(f"{folder} lacks {lost[0]:06}.parquet: restore it, or name another folder with --log")
+    return described
+
+
+def _refuse_others(described: Iterable[CopiedLog], cluster_id: str) -> None:
+    if others := {(each.folder, each.cluster_id) for each in described if each.cluster_id != cluster_id}:
+        folder, names = next(iter(others))[0], {name for _, name in others}
+        raise InvalidInput(f"{folder} holds the log of {named('cluster', names)}: name another folder with --log")
+
+
 def _described(path: Path) -> CopiedLog:
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        state = json.loads(metadata[_METADATA])
+        schema = pq.read_schema(path)
+        state = json.loads((schema.metadata or {})[_METADATA])
         starts, ends = ({int(number): int(at) for number, at in state[name].items()} for name in ("starts", "ends"))
-        return CopiedLog(
-            folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
+        consistent = {
+            int(number): [(int(first), int(end)) for first, end in ranges]
+            for number, ranges in state["consistent"].items()
+        }
+        found = CopiedLog(
+            folder=path.parent,
+            cluster_id=state["cluster_id"],
+            starts=starts,
+            ends=ends,
+            consistent=consistent,
+            topic_id=state["topic_id"],
+            held_back={int(number): int(held) for number, held in state["held_back"].items()},
+            copied_at=state["copied_at"] and datetime.fromisoformat(state["copied_at"]),
+            files=int(path.stem),
         )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error
+    if lacking := [name for name in SCHEMA.names if name not in schema.names]:
+        raise InvalidInput(f"{path} lacks {named('column', lacking)}: name another folder with --log")
+    return found

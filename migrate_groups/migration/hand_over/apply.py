@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
@@ -26,14 +26,17 @@ from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import same_hand_over, started_since
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.schema import UNKNOWN_STATE
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
-from migrate_groups.text import counted
+from migrate_groups.snapshots.times import milliseconds_of, rfc_3339
+from migrate_groups.text import counted, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +144,9 @@ def _reading(wanted: ApplyRequest) -> str:
 def _advice(wanted: ApplyRequest) -> Advice:
     """Return what checks tell the user to do next, for rows from a file or rows that were just read from a group."""
     if wanted.source is None:
-        return FROM_FILE
+        from_log = {row.taken_at for row in wanted.rows.rows() if row.group_state == UNKNOWN_STATE}
+        times = some([rfc_3339(milliseconds_of(at)) for at in from_log if at is not None])
+        return replace(FROM_FILE, unasked=f"from the log of {OFFSETS_TOPIC} as of {times}") if from_log else FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]
     fork = (
         f"copy the live group: migrate-groups rewind --group {shlex.quote(wanted.source)} --to-current -o copy.csv, "

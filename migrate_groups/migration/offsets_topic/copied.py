@@ -23,7 +23,6 @@ from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.history_job import LogEnds
-    from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
 OpenLog = Callable[[], AbstractContextManager[LogClients]]
 """Connects to a cluster, and returns a context manager that yields the clients and closes them after its block."""
@@ -38,13 +37,6 @@ class LogWithEnds(NamedTuple):
     log: CopiedLog
     taken_at: datetime
     log_ends: Mapping[TopicPartition, int]
-
-    @property
-    def for_spark(self) -> CopiedFiles:
-        """The copied log as input for Spark jobs."""
-        from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
-
-        return CopiedFiles(str(self.log.folder), self.log.ranges, self.log.cluster_id)
 
     @contextmanager
     def past_log_ends(self, reader: GroupReader, events: ReadingEvents) -> Iterator[LogEnds]:
@@ -76,6 +68,15 @@ def copy_with_ends(
     Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
     folder; `InvalidInput` if the folder can't be used.
     """
+    log = copy_offsets_log(clients, groups, folder, clock, events)
+    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
+    return LogWithEnds(log, clock.now(), current_log_ends(clients.reader))
+
+
+def copy_offsets_log(
+    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: ReadingEvents
+) -> CopiedLog:
+    """Copy the log of ``__consumer_offsets`` into a folder. Arguments and errors: `copy_with_ends`."""
     reader, topic = clients
     described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
     if described is None:
@@ -84,12 +85,11 @@ def copy_with_ends(
         _warn_of_missing(reader, groups, events)
     count = len(described.partitions)
     wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
+    now = clock.now()
     starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
     with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC}") as progress:
-        log = CopiedLog.load(folder, reader.cluster_id()).with_partitions(starts)
-        log = copy_log(reader, topic, log, wanted, progress)
-    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
-    return LogWithEnds(log, clock.now(), current_log_ends(reader))
+        log = CopiedLog.load(folder, reader.cluster_id(), described.topic_id).with_partitions(starts)
+        return copy_log(reader, topic, log, wanted, progress, now)
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: ReadingEvents) -> None:

@@ -83,7 +83,7 @@ def measure(
         with open_spark(copied.log.offsets) as spark:
             from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 
-            measured = measure_costs(spark, copied.for_spark, groups=asked.groups, since=asked.begin(copied))
+            measured = measure_costs(spark, copied.log.for_spark, groups=asked.groups, since=asked.begin(copied))
             delay = reader.initial_rebalance_delay()
             judged = judge_costs(measured.applications, copied.taken_at, delay)
             worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
@@ -114,7 +114,7 @@ def _lag(
         with suppress(Undetermined), copied.past_log_ends(reader, events) as ends:
             if groups:
                 found = run_history(
-                    spark, copied.for_spark, ends, groups=groups, every=every, now=now, out=out, since=since
+                    spark, copied.log.for_spark, ends, groups=groups, every=every, now=now, out=out, since=since
                 )
                 moments = found.timeline
         yield (moments, spark.read.parquet(spark_path(str(out)))) if moments is not None else ((), None)
@@ -170,6 +170,6 @@ def _applications(
     out.mkdir()
     with suppress(Undetermined):
         since, until = span
-        measured = measure_costs(spark, copied.for_spark, groups=sorted(groups), since=since, until=until)
+        measured = measure_costs(spark, copied.log.for_spark, groups=sorted(groups), since=since, until=until)
         return write_costs(measured, out).applications
     return ()

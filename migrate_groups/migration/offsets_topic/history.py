@@ -50,7 +50,7 @@ def history(
 
             return run_history(
                 spark,
-                copied.for_spark,
+                copied.log.for_spark,
                 ends,
                 groups=asked.groups,
                 every=asked.every,

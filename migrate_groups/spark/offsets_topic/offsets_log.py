@@ -6,6 +6,7 @@ No record fails the job. If a record can't be decoded, the column problem says w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,12 +33,13 @@ RAW = StructType(
         StructField("kind", StringType(), nullable=False),
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
+        StructField("producer_id", LongType()),
     ]
 )
 """The columns of a copied log, the copy of the offsets topic's log in files.
 
 log_partition, log_offset: the record's partition and offset in the offsets topic. log_time: when it was written. kind:
-``record``, ``control`` or ``aborted``. key, value: bytes."""
+``record``, ``control`` or ``aborted``. key, value: bytes. producer_id: of the record's transaction; null: none."""
 
 KINDS = {
     0: "offset-commit",
@@ -87,12 +89,17 @@ _LAST_MILLISECOND = 253_402_300_799_999
 class CopiedFiles(NamedTuple):
     """A copy of the log of ``__consumer_offsets`` in a folder of Parquet files.
 
-    ranges: the range of offsets that was copied from each partition.
+    - ranges: the range of offsets that was copied from each partition.
+    - consistent: ranges (partition, first offset, end) in which, if a record is there, compaction has removed no later
+      record of the same key.
+    - copied_at: when the ends of the ranges were read.
     """
 
     folder: str
     ranges: Sequence[Range]
     cluster_id: str
+    consistent: Sequence[tuple[int, int, int]] = ()
+    copied_at: datetime | None = None
 
 
 def copied_log(spark: SparkSession, folder: str) -> DataFrame:
@@ -107,6 +114,7 @@ def decode(raw: DataFrame) -> DataFrame:
 
     - log_partition, log_offset, log_time, group.
     - key: bytes. kind: the name of the record's kind, such as ``offset-commit``.
+    - producer_id: of the record's transaction, or null.
     - member: the member id or regular expression in the key, or null.
     - tombstone: whether the value is null. problem: why the record can't be decoded, or null.
     - of commits: topic, partition, version, offset, leader_epoch, topic_id (hexadecimal), metadata, commit_time,
@@ -120,6 +128,7 @@ def decode(raw: DataFrame) -> DataFrame:
         *place,
         "key",
         "value",
+        "producer_id",
         F.octet_length("key").alias("_key_size"),
         F.octet_length("value").alias("_value_size"),
         F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
@@ -172,6 +181,7 @@ def decode(raw: DataFrame) -> DataFrame:
         *place,
         _kind().alias("kind"),
         "key",
+        "producer_id",
         "group",
         F.when(F.col("_two") & ~commit & sound, F.col("_second")).alias("member"),
         F.when(commit & sound, F.col("_second")).alias("topic"),
