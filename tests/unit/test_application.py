@@ -138,4 +138,4 @@ def test_whole_groups_have_one_principal(cli):
     (cli.folder / "groups.toml").write_text('groups = ["old"]\n')
     command = ("migrate", "groups.toml", "--dry-run", "--to-bootstrap-server", "h:1", "--app-principal", "old=User:app")
     error = cli.fails(*command, code=2)
-    assert error == "error: --app-principal: for whole groups name the principal without a group"
+    assert error == "error: --app-principal: for a fleet name the principal without a group"
