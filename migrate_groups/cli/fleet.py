@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -53,6 +53,53 @@ _SAY_AGAIN = 10.0
 _MOST_TOLD = 5
 Approved = tuple[str, "Plan"] | None
 """The name and the content of a reviewed plan; None: none was reviewed."""
+
+
+class Named(NamedTuple):
+    """A group of a fleet, its new group, and its run directory."""
+
+    group: str
+    target: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.group if self.target == self.group else f"{self.group} → {self.target}"
+
+    def row(
+        self, error: MigrateGroupsError | None, verdict: str, offsets: int = 0, outage: float | None = None
+    ) -> FleetPart:
+        """Return the outcome as it is shown. verdict, offsets, outage: if there is no error."""
+        from migrate_groups.show.fleet import FleetPart, verdict_of
+
+        return FleetPart(
+            group=self.group,
+            target=self.target,
+            verdict=verdict_of(error.exit_code) if error else verdict,
+            exit_code=error.exit_code if error else 0,
+            offsets=None if error else offsets,
+            outage=outage,
+            reason=brief(str(error)) if error else None,
+            run_dir=self.folder,
+        )
+
+    def row_of_plan(self, part: Part[Any], plan: Plan | None, done: str) -> FleetPart:
+        """Return the outcome of a plan. done: the verdict if there is nothing left to plan."""
+        from migrate_groups.migration.make_plan import refuse_forbidden
+
+        if plan is None:
+            return self.row(part.error, done)
+        try:
+            refuse_forbidden(plan.refusals(at_the_write=False))
+        except Refused as error:
+            return self.row(error, "")
+        return self.row(part.error, str(plan.verdict), len(plan.to_write()))
+
+    def tell_end(self, part: Part[Any], row: FleetPart) -> None:
+        """Say why the work has failed, if it has, and write the event ``done``."""
+        if part.error is not None:
+            told = part.context.run(_told, part.error)
+            talk(*(f"{self}: {line}" for line in told))
+        tell_done(row)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,12 +192,12 @@ class FleetCommand:
         """
         with new_folder(self.plans, talk) if self.plans else nullcontext(), written_to.open_reader() as reader:
             found, parts = self._planned(reader, mirror)
-            shown = self._document(found, [self._of_plan(found, part) for part in parts], dry_run=True)
+        shown = document(self._rows(found, parts).values(), found.left_out, dry_run=True)
         next_step = without_dry_run(*(("--approved", str(self.plans)) if self.plans else ()))
         plans = [part.result.plan for part in parts if part.result is not None]
         saved = None if self.plans is None else self.plans.name
         show_as(output_format, shown.result(plans, saved, "" if shown.exit_code else next_step))
-        _fail(shown)
+        fail(shown)
         talk(f"next: {next_step}")
         if detailed and any(each.offsets for each in shown.groups):
             talk(f"exit {EXIT_CHANGES}: there are offsets to write")
@@ -164,12 +211,12 @@ class FleetCommand:
         """
         with self.run.made(), written_to.open_writer() as clients:
             found, planned = self._planned(clients.writer, mirror)
-            rows = {part.group: self._of_plan(found, part) for part in planned}
-            shown = self._document(found, rows.values(), dry_run=True)
+            rows = self._rows(found, planned)
+            shown = document(rows.values(), found.left_out, dry_run=True)
             talk(shown.result())
             plans = {part.group: part.result for part in planned if part.result and not rows[part.group].exit_code}
             for group in rows.keys() - plans.keys():
-                _tell_done(rows[group])
+                tell_done(rows[group])
             if plans and not (self.yes or confirm(f"Hand over {counted(len(plans), 'group')}?")):
                 raise Refused("the answer was no; nothing was written")
             for group, prepared in plans.items():
@@ -177,10 +224,10 @@ class FleetCommand:
                 of_group.make()
                 of_group.keep_baseline(prepared.reading.rows())
             rows |= self._handed_over(found, plans, clients, mirror)
-        done = self._document(found, rows.values(), dry_run=False)
+        done = document(rows.values(), found.left_out, dry_run=False)
         # The command may still be interrupted, for instance while its clients close.
         show_as(output_format, done.result())
-        _fail(done)
+        fail(done)
 
     def _planned(self, reader: GroupReader, mirror: Mirror | None) -> tuple[FoundGroups, list[Part[Prepared | None]]]:
         """Return the groups, and the plan of each; None for a group that has been handed over and has started."""
@@ -193,8 +240,10 @@ class FleetCommand:
             mirror = mirror._replace(source=mirror.source._replace(groups=for_one_phase(mirror.source.groups)))
         found = self.wanted.find(mirror.source.groups if mirror else reader, elsewhere=mirror is not None)
 
+        named = self._named(found)
+
         def plan(part: Part[Prepared | None], clock: Clock) -> Prepared | None:
-            speaker.set(f"{self._named(found, part)}: ")
+            speaker.set(f"{named[part.group]}: ")
             group, reviewed = part.group, self._reviewed(part.group)
             one = self.hand_over(found.splits[group], self.run.of_group(group), reviewed, None)
             prepared = replace(one, clock=clock).prepared(reader, mirror)
@@ -213,6 +262,16 @@ class FleetCommand:
                     save_plan(part.result.plan, part.result.rows, plan_file, force=False)
         return found, parts
 
+    def _rows(self, found: FoundGroups, parts: Iterable[Part[Prepared | None]]) -> dict[str, FleetPart]:
+        """Return the outcome of each plan."""
+        from migrate_groups.show.fleet import STARTED
+
+        named = self._named(found)
+        return {
+            part.group: named[part.group].row_of_plan(part, part.result.plan if part.result else None, STARTED)
+            for part in parts
+        }
+
     def _reviewed(self, group: str) -> Approved:
         if self.wanted.reviewed is None:
             return None
@@ -228,12 +287,15 @@ class FleetCommand:
         """Hand over these groups, and return the outcome of each."""
         from migrate_groups.migration.hand_over.fleet import Fleet, Part
         from migrate_groups.migration.hand_over.migrate import Agreed
+        from migrate_groups.show.fleet import STARTED
 
         parts = [Part["WriteResult | None"](group) for group in agreed]
         shown = _Progress(parts, self.clock, self.wait, self.wanted.file.limits.max_stopped, stops=self.stops)
 
+        named = self._named(found)
+
         def work(part: Part[WriteResult | None], clock: Clock) -> WriteResult | None:
-            speaker.set(f"{self._named(found, part)}: ")
+            speaker.set(f"{named[part.group]}: ")
             written.so_far.set("")
             group = part.group
             approved = self._reviewed(group) or (_SHOWN, agreed[group].plan)
@@ -248,11 +310,8 @@ class FleetCommand:
         rows: dict[str, FleetPart] = {}
 
         def ended(part: Part[WriteResult | None]) -> None:
-            if part.error is not None:
-                told = part.context.run(_told, part.error)
-                talk(*(f"{self._named(found, part)}: {line}" for line in told))
-            rows[part.group] = self._of_result(found, part)
-            _tell_done(rows[part.group])
+            row = rows[part.group] = row_of_result(named[part.group], part, "moved", STARTED)
+            named[part.group].tell_end(part, row)
 
         fleet = Fleet(
             parts=parts,
@@ -268,59 +327,16 @@ class FleetCommand:
         try:
             fleet.run()
         except BaseException:  # an interrupt may come out as another error
-            _tell_interrupted(parts)
+            tell_interrupted(parts)
             raise
         written.so_far.set("; ".join(_written(parts)))
         return rows
 
-    def _document(self, found: FoundGroups, rows: Iterable[FleetPart], *, dry_run: bool) -> FleetDocument:
-        from migrate_groups.show.fleet import FleetDocument
-
-        ordered = tuple(sorted(rows, key=lambda each: each.sort_key))
-        return FleetDocument(dry_run=dry_run, groups=ordered, left_out=dict(found.left_out))
-
-    def _of_plan(self, found: FoundGroups, part: Part[Prepared | None]) -> FleetPart:
-        from migrate_groups.migration.make_plan import refuse_forbidden
-        from migrate_groups.show.fleet import STARTED
-
-        if part.result is not None:
-            try:
-                refuse_forbidden(part.result.plan.refusals(at_the_write=False))
-            except Refused as error:
-                part.error = error
-        plan = part.result.plan if part.result is not None else None
-        verdict = (str(plan.verdict), len(plan.to_write())) if plan is not None else (STARTED, 0)
-        return self._row(found, part, *verdict)
-
-    def _of_result(self, found: FoundGroups, part: Part[WriteResult | None]) -> FleetPart:
-        from migrate_groups.show.fleet import STARTED
-
-        if part.result is None:
-            return self._row(found, part, STARTED, 0)
-        execution = part.result.execution
-        return self._row(found, part, "moved", len(execution.changes), execution.outage.seconds)
-
-    @staticmethod
-    def _named(found: FoundGroups, part: Part[Any]) -> str:
-        target = found.splits[part.group].spec.targets[0].group
-        return part.group if target == part.group else f"{part.group} → {target}"
-
-    def _row(
-        self, found: FoundGroups, part: Part[Any], verdict: str, offsets: int, outage: float | None = None
-    ) -> FleetPart:
-        from migrate_groups.show.fleet import FleetPart, verdict_of
-
-        error = part.error
-        return FleetPart(
-            group=part.group,
-            target=found.splits[part.group].spec.targets[0].group,
-            verdict=verdict_of(error.exit_code) if error else verdict,
-            exit_code=error.exit_code if error else 0,
-            offsets=None if error else offsets,
-            outage=outage,
-            reason=brief(str(error)) if error else None,
-            run_dir=self.run.of_group(part.group).folder,
-        )
+    def _named(self, found: FoundGroups) -> dict[str, Named]:
+        return {
+            group: Named(group, split.spec.targets[0].group, self.run.of_group(group).folder)
+            for group, split in found.splits.items()
+        }
 
 
 class _Progress:
@@ -359,11 +375,28 @@ def _told(error: MigrateGroupsError) -> list[str]:
     return [line for line in lines if line]
 
 
-def _tell_done(row: FleetPart) -> None:
+def row_of_result(named: Named, part: Part[WriteResult | None], moved: str, done: str) -> FleetPart:
+    """Return the outcome of a write. moved: the verdict if it has written. done: if there was nothing left to do."""
+    if part.result is None:
+        return named.row(part.error, done)
+    execution = part.result.execution
+    return named.row(part.error, moved, len(execution.changes), execution.outage.seconds)
+
+
+def document(rows: Iterable[FleetPart], left_out: Mapping[str, str], *, dry_run: bool) -> FleetDocument:
+    """Return the outcomes of a fleet, failures first. left_out: as in `FleetDocument`."""
+    from migrate_groups.show.fleet import FleetDocument
+
+    ordered = tuple(sorted(rows, key=lambda each: each.sort_key))
+    return FleetDocument(dry_run=dry_run, groups=ordered, left_out=dict(left_out))
+
+
+def tell_done(row: FleetPart) -> None:
+    """Write the event ``done`` of one group."""
     event_log.group_done(row.run_dir, row.group, row.exit_code, row.reason)
 
 
-def _fail(found: FleetDocument) -> None:
+def fail(found: FleetDocument) -> None:
     """Raise an error with the most serious exit code if groups failed."""
     if code := found.exit_code:
         written.so_far.set("")  # the error says it
@@ -371,7 +404,7 @@ def _fail(found: FleetDocument) -> None:
         raise _ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
 
 
-def _tell_interrupted(parts: Iterable[Part[WriteResult | None]]) -> None:
+def tell_interrupted(parts: Iterable[Part[WriteResult | None]]) -> None:
     """Set the message for an interrupted command: what was written to groups at work, and which groups are done."""
     told: list[str] = []
     for part in parts:

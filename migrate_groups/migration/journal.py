@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.make_plan import refuse_forbidden
-from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup
 from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer
@@ -319,25 +320,54 @@ def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFi
         return
     with ExitStack() as stack:
         not_known = dict(journal.facts.not_known)
+        holds: dict[GroupAt, AbstractContextManager[HeldGroup]] = {}
         for group in journal.facts.groups:
             writer = writers.of(group.cluster)
-            if group in not_known or writer is None:
-                continue
-            try:
-                stack.enter_context(writer.held(journal_group(group.name), (), holder=file.holder))
-            except NotAuthorized as error:
+            if group not in not_known and writer is not None:
+                holds[group] = writer.held(journal_group(group.name), (), holder=file.holder)
+        for group, error in _entered(writers.source or writers.target, holds, stack).items():
+            if isinstance(error, NotAuthorized):
                 not_known[group] = f"{error}; {GRANT}"
-            except Refused:
+            elif isinstance(error, Refused):
                 raise Refused(
                     f"another run is at work on group {group.name!r}: wait until it ends, or, if it was killed, until "
                     f"group {journal_group(group.name)!r} is Empty (10 s); nothing was written"
-                ) from None
+                )
+            else:
+                raise error
         facts = replace(journal.facts, not_known=not_known)
         of_clusters = {cluster: writers.of(cluster) for cluster in _by_cluster(facts)}
         claiming = {cluster: writer for cluster, writer in of_clusters.items() if writer is not None}
         held = _read(BothClusters(*writers), replace(journal, facts=facts, writers=claiming))
         _refuse_claimed(held)
         yield held
+
+
+def _entered(
+    reader: GroupReader | None, holds: Mapping[GroupAt, AbstractContextManager[HeldGroup]], stack: ExitStack
+) -> dict[GroupAt, MigrateGroupsError]:
+    """Enter contexts, put them on the stack, and return the errors of those that can't be entered.
+
+    The first one is entered alone, so that of two runs that begin at once, one gets it and goes on. The others are
+    entered side by side, because each takes up to group.initial.rebalance.delay.ms.
+    """
+    failed: dict[GroupAt, MigrateGroupsError] = {}
+
+    def enter(group: GroupAt) -> None:
+        try:
+            holds[group].__enter__()
+        except MigrateGroupsError as error:
+            failed[group] = error
+
+    groups = [*holds]
+    for part in (groups[:1], groups[1:]):
+        is_over = any(not isinstance(error, NotAuthorized) for error in failed.values())
+        if part and reader is not None and not is_over:
+            reader.at_once(*(partial(enter, group) for group in part))
+            for group in part:
+                if group not in failed:
+                    stack.push(holds[group])
+    return failed
 
 
 def _refuse_claimed(journal: Journal) -> None:

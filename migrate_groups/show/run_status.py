@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.run_status import Next, RunStatus, TopicLag
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.show.documents import Document, of_row, row_of
 from migrate_groups.show.groups import GROUP, LAG, MEMBERS
 from migrate_groups.show.outage import outage_in_words
-from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table
-from migrate_groups.text import some
+from migrate_groups.show.result import COUNT, NAME, OFFSET, SECOND, TEXT, WORD, Column, Line, Result, Table, within
+from migrate_groups.text import counted, some
 
 _WRITES: list[Column[Execution]] = [
     Column("WRITE", OFFSET, lambda write: write.number, "number"),
@@ -126,6 +128,79 @@ def status(found: RunStatus, path: Path, lines: Mapping[Verb, str]) -> Result:
             Line(f"next: {found.next}"),
         ],
     )
+
+
+class _Run(NamedTuple):
+    """A run of a fleet, and its status, or why it is not known."""
+
+    name: str
+    found: RunStatus | MigrateGroupsError
+
+
+def _known(row: _Run) -> RunStatus | None:
+    return row.found if isinstance(row.found, RunStatus) else None
+
+
+_RUNS: list[Column[_Run]] = [
+    Column("RUN", NAME, lambda row: row.name, "run"),
+    *within(
+        _known,
+        [
+            Column("FROM", TEXT, lambda found: some(found.receipt.source_groups), "source_groups", str | None),
+            Column(
+                "TO",
+                TEXT,
+                lambda found: some({group for group, *_ in found.receipt.partition_states}),
+                "target_groups",
+                str | None,
+            ),
+            Column("STATE", TEXT, lambda found: _states(found), "state", str | None),
+            Column("NEXT", TEXT, lambda found: found.next, "next", str | None),
+        ],
+    ),
+    Column("ERROR", TEXT, lambda row: None if _known(row) else str(row.found), "error", str | None),
+]
+
+
+@row_of(_RUNS)
+class FleetRun:
+    """A run of a fleet.
+
+    state: how many partitions are in which state. next: what to do, as a sentence or a command. error: why the status
+    is not known; null if it is.
+    """
+
+
+class FleetStatusDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/fleet-status"):
+    """The status of each run in the folder of a fleet."""
+
+    runs: Sequence[FleetRun]
+
+
+def fleet_status(folder: Path, runs: Mapping[str, RunStatus | MigrateGroupsError | None]) -> Result:
+    """Return a table with the status of each run of a fleet, by the name of its run directory."""
+    rows = [_Run(name, found) for name, found in runs.items() if found is not None]
+    table = Table(columns=_RUNS, rows=rows, thing="run")
+    kinds = Counter(_kind(row.found) for row in rows)
+    totals = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    return Result(
+        document=FleetStatusDocument(runs=[of_row(FleetRun, _RUNS, row) for row in rows]),
+        kind="status",
+        title=f"Fleet {folder}",
+        parts=[table, Line(f"{counted(len(rows), 'run')}: {totals}")],
+    )
+
+
+def _kind(found: RunStatus | MigrateGroupsError) -> str:
+    """Return the states of a run's partitions, such as ``handed over``."""
+    if isinstance(found, MigrateGroupsError):
+        return "not known"
+    return " and ".join(sorted({str(each.state) for each in found.receipt.partition_states.values()}))
+
+
+def _states(found: RunStatus) -> str:
+    states = Counter(partition.state for partition in found.receipt.partition_states.values())
+    return ", ".join(f"{count:,} {state}" for state, count in states.items())
 
 
 def _outcomes(write: Execution) -> str:

@@ -11,6 +11,7 @@ import migrate_groups as mg
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.fleet import FleetCommand
 from migrate_groups.cli.target_cluster import Copies
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.hand_over import cut_over
@@ -258,19 +259,61 @@ def test_the_run_directory_of_a_split_is_not_used(cli):
     assert "is the run directory of one split" in cli.fails(*MOVE, "--run-dir", "other.run", code=2)
 
 
-def test_the_ways_back_take_the_run_directory_of_one_group(cli):
-    """`rollback` and `reconcile` refuse the directory with the runs of several groups.
+def test_a_way_back_of_one_group_and_of_all(cli):
+    """`rollback` takes the run directory of one group, or the folder of all: then the others are undone side by side.
 
-    The error names the run directory of one group, which `rollback` accepts.
+    `status` of the folder has a line for each run, and `audit` names the run directory of one group.
     """
-    cli.commit(billing=20, stock=30)
-    cli.spec("billing", "stock")
+    cli.commit(billing=20, stock=30, search=40)
+    cli.spec("billing", "stock", "search")
     cli(*MOVE)
-    for command in (("rollback", "--yes"), ("reconcile",)):
-        line = cli.fails(*command, "groups.toml.run", code=2)
-        assert line.endswith("has the runs of 2 groups: name one, such as groups.toml.run/billing")
+    line = cli.fails("audit", "groups.toml.run", code=2)
+    assert line.endswith("has the runs of 3 groups: name one, such as groups.toml.run/billing")
     cli("rollback", "groups.toml.run/billing", "--yes")
-    assert (cli.there("billing"), cli.there("stock")) == (None, 25)
+    assert [cli.there(group) for group in ("billing", "stock", "search")] == [None, 25, 35]
+    dry = cli("rollback", "groups.toml.run", "--dry-run")
+    assert cli.rows(dry.stdout)["billing"] == ["done", "0"]
+    assert "3 groups: 1 done, 2 not known, 2 offsets" in dry.stdout  # without the old cluster, the claims there
+    done = cli("rollback", "groups.toml.run", "--yes")
+    assert "3 groups: 1 done, 2 rolled back, 2 offsets" in done.stdout
+    assert [cli.there(group) for group in ("billing", "stock", "search")] == [None, None, None]
+    states = parsed(cli("status", "groups.toml.run", "--format", "json").stdout)["runs"]
+    assert [(each["run"], each["state"]) for each in states] == [
+        (group, "1 undone") for group in ("billing", "search", "stock")
+    ]
+
+
+def test_a_run_that_is_refused_does_not_stop_the_way_back_of_the_others(cli):
+    """If a new group has started, `rollback` of the folder refuses its run by name, and undoes the others."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    fleet(cli)
+    cli(*HERE)
+    cli.target.commit("new.stock", ORDERS, 35)
+    status, out, err = cli.outcome("rollback", "groups.toml.run", "--yes")
+    assert status == 3
+    assert cli.rows(out)["stock"][0] == "refused"
+    assert "use hand-back" in " ".join(cli.rows(out)["stock"])
+    assert "1 of 2 groups not done: stock (refused)" in err
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 35)
+    cli.target.commit("new.orders", ORDERS, 20)
+    cli("hand-back", "groups.toml.run/stock", "--yes", "--wait", "0s")
+    assert cli.there("stock") == 35
+
+
+def test_reconcile_takes_the_runs_of_a_fleet(cli):
+    """`reconcile` of the folder compares the snapshots of all runs, and passes over none."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    fleet(cli)
+    cli(*HERE)
+    folder = cli.folder / "groups.toml.run"
+    found = compared([str(folder)], [], has_spec=False)
+    assert found.before == [str(folder / group / "split.parquet") for group in ("orders", "stock")]
+    assert found.after == [str(folder / group / "after.parquet") for group in ("orders", "stock")]
+    cli("rollback", str(folder / "stock"), "--yes")
+    with pytest.raises(mg.Refused, match=r"no hand-over to judge: new\.stock"):
+        compared([str(folder)], [], has_spec=False)
 
 
 def test_a_rehearsal_under_other_names(cli):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,7 +12,15 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, warn_of_hidden_topics
 from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.text import shell_command
+
+if TYPE_CHECKING:
+    from migrate_groups.clock import Clock
+    from migrate_groups.migration.hand_over.fleet import Part
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.migration.run_status import RunStatus
+    from migrate_groups.planning.run_states import Verb
 
 _RECEIPT = ".receipt.json"
 
@@ -34,29 +42,48 @@ def status(
     """Show what a run has done, and which commands may follow.
 
     It reads the receipt, asks the brokers, and writes nothing. For rollback, hand-back and delete-offsets it makes the
-    plan of their dry runs. If the new groups are on another cluster, pass that cluster with --to-bootstrap-server or
-    --to-command-config.
+    plan of their dry runs. Of the folder of a fleet it shows a line for each run. If the new groups are on another
+    cluster, pass that cluster with --to-bootstrap-server or --to-command-config.
 
     Example: migrate-groups status split.toml.run
     """
-    from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.run_status import run_status
-    from migrate_groups.planning.run_states import Verb
+    from migrate_groups.files.runs.run_dir import RunDir
+    from migrate_groups.migration.hand_over.fleet import work_on_each
     from migrate_groups.show import run_status as views
 
     target.check()
-    lines = {verb: f"migrate-groups {shell_command(verb.value, [str(run)])}" for verb in Verb}
-    lines[Verb.HAND_OVER] = f"migrate-groups {_again(run)}"
-    path = receipt_in(run)
-    with (
-        open_receipt(path, read_only=True, must_exist=True) as file,
-        connection.open_reader() as reader,
-        target.reader_if_named(connection) as elsewhere,
-    ):
-        found = run_status(reader, file, SystemClock(), lines, elsewhere)
+    several = RunDir(run).several
+    with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
+        if several:
+
+            def look(part: Part[RunStatus], clock: Clock) -> RunStatus:
+                return _of_run(RunDir(run).folder / part.group, reader, elsewhere)
+
+            parts = work_on_each((each.folder.name for each in several), look, SystemClock())
+            shown = views.fleet_status(run, {part.group: part.result or part.error for part in parts})
+        else:
+            shown = views.status(_of_run(run, reader, elsewhere), run, _lines(run))
         warn_of_hidden_topics(reader)
-    show_as(output_format, views.status(found, run, lines))
+    show_as(output_format, shown)
+    if several and any(part.error for part in parts):
+        raise ClusterUnavailable("not every run could be read: see the table")
+
+
+def _of_run(run: Path, reader: GroupReader, elsewhere: GroupReader | None) -> RunStatus:
+    from migrate_groups.files.runs.receipt_file import open_receipt
+    from migrate_groups.files.runs.run_dir import receipt_in
+    from migrate_groups.migration.run_status import run_status
+
+    with open_receipt(receipt_in(run), read_only=True, must_exist=True) as file:
+        return run_status(reader, file, SystemClock(), _lines(run), elsewhere)
+
+
+def _lines(run: Path) -> dict[Verb, str]:
+    """Return the command line of each command on a run."""
+    from migrate_groups.planning.run_states import Verb
+
+    lines = {verb: f"migrate-groups {shell_command(verb.value, [str(run)])}" for verb in Verb}
+    return lines | {Verb.HAND_OVER: f"migrate-groups {_again(run)}"}
 
 
 def _again(run: Path) -> str:
@@ -66,7 +93,8 @@ def _again(run: Path) -> str:
         if applied != str(run) and Path(applied).is_file():
             return shell_command("apply", [applied])
         return shell_command("apply", ["FILE"], f"--receipt {shell_command(str(run), [])}")
-    spec = run.with_suffix("")
-    if run.suffix == ".run" and spec.is_file():
-        return shell_command("migrate", [str(spec)])
+    # The run of one group of a fleet is in the folder of the fleet.
+    for folder in (run, run.parent):
+        if folder.suffix == ".run" and (spec := folder.with_suffix("")).is_file():
+            return shell_command("migrate", [str(spec)])
     return shell_command("migrate", ["SPEC"], f"--run-dir {shell_command(str(run), [])}")

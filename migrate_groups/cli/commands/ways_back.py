@@ -24,7 +24,7 @@ from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
-    from migrate_groups.migration.ports import Clients
+    from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
@@ -266,12 +266,21 @@ def _go(
     waits for the groups to stop. target: the cluster of the new groups, if it is another one. Returns the receipt;
     None: nothing was written.
     """
+    from migrate_groups.cli.fleet_back import FleetBack
     from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.files.runs.run_dir import receipt_in
+    from migrate_groups.files.runs.run_dir import RunDir, receipt_in
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
+    if several := RunDir(run).several:
+        fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
+        if dry_run:
+            fleet.dry_run(_readers(verb, connection, target))
+        else:
+            terminal.check_can_be_asked()
+            fleet.write(_open(verb, connection, target))
+        return None
     written.run.set(run)
     with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
         if not dry_run:
@@ -279,9 +288,7 @@ def _go(
         terminal.sources = file.receipt.source_groups
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
-            with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
-                if verb is Verb.ROLLBACK and elsewhere is not None:  # it writes to the new groups' cluster
-                    reader, elsewhere = elsewhere, reader
+            with _readers(verb, connection, target) as (reader, elsewhere):
                 done = is_done(reader, file, verb, terminal, elsewhere)
                 plan = None if done else plan_way_back(reader, verb, file, SystemClock(), elsewhere)
             if plan is None:
@@ -297,6 +304,21 @@ def _go(
             return None
         terminal.show_result(result_of(execution, file))
         return file.receipt
+
+
+@contextmanager
+def _readers(
+    verb: Verb, connection: Connection, target: TargetCluster
+) -> Iterator[tuple[GroupReader, GroupReader | None]]:
+    """Yield the reader of the cluster to which a way back writes, and that of the other one; None if there is none.
+
+    target: the cluster of the new groups, if it is another one.
+    """
+    from migrate_groups.planning.run_states import Verb
+
+    with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
+        # A rollback writes to the new groups' cluster.
+        yield (elsewhere, reader) if verb is Verb.ROLLBACK and elsewhere is not None else (reader, elsewhere)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_groups.errors import InvalidInput, UsageError
@@ -48,21 +48,17 @@ class Compared:
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
     """Return the snapshots that the command ``reconcile`` compares.
 
-    before: snapshots, or one run directory. after: snapshots; may be empty with a run directory. has_spec: whether the
-    user passed ``--spec``, which can't be combined with a run directory.
+    before: snapshots, or one run directory, or the folder of a fleet, which has several. after: snapshots; may be empty
+    with a run directory. has_spec: whether the user passed ``--spec``, which can't be combined with a run directory.
 
     Raises `UsageError` if the arguments can't be combined; `InvalidInput` if a file is missing or invalid;
     `Undetermined` if a write of the run has not finished; `Refused` if the run handed over no offset, or an offset was
     rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
-    judged = None
-    if run is not None and (run.receipt.exists() or run.baseline.exists()):
-        receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
-        judged = receipt.hand_over_to_judge()
-    if run is not None:
-        run.refuse_several()
-    if run is None or not run.plan.exists():
+    runs = [] if run is None else run.several or [run]
+    judged = [_judged(each) for each in runs]
+    if run is None or not (run.several or run.plan.exists()):
         _check_files([*before, *after])
         if not before or not after:
             raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")
@@ -71,8 +67,23 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         raise UsageError(
             f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec and --before"
         )
-    found = _of_run(run, after, judged.content if judged else None)
-    return replace(found, hints=_hints(judged) if judged else ())
+    found = [
+        _of_run(each, after, of_run.content if of_run else None) for each, of_run in zip(runs, judged, strict=True)
+    ]
+    return Compared(
+        before=[path for each in found for path in each.before],
+        after=after or [path for each in found for path in each.after],
+        planned=[place for each in found for place in each.planned],
+        hints=tuple(dict.fromkeys(hint for of_run in judged if of_run for hint in _hints(of_run))),
+    )
+
+
+def _judged(run: RunDir) -> Execution | None:
+    """Return the hand-over of a run; None if the folder is not known to be one of a run."""
+    if not (run.receipt.exists() or run.baseline.exists()):
+        return None
+    receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
+    return receipt.hand_over_to_judge()
 
 
 def _hints(hand_over: Execution) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 # A group at work has a thread, which holds its receipt open. Most processes may open 1,024 files.
 _MOST_AT_WORK = 300
-_MOST_PLANS_AT_ONCE = 16
 _POLL_SECONDS = 1.0
 
 
@@ -62,8 +61,8 @@ Work = Callable[[Part[T], Clock], T]
 """Does the work on one part. Its clock is interrupted at its next pause if the command is interrupted."""
 
 
-def work_on_each(groups: Iterable[str], work: Work[T], clock: Clock) -> list[Part[T]]:
-    """Do short work on each group, several at a time, and return the outcomes in the order of the groups.
+def work_on_each(groups: Iterable[str], work: Work[T], clock: Clock, most: int = 16) -> list[Part[T]]:
+    """Do work on each group, at most so many at a time, and return the outcomes in the order of the groups.
 
     A `MigrateGroupsError` is an outcome. Another error, such as an interrupt, stops all work, and is raised.
     """
@@ -71,7 +70,7 @@ def work_on_each(groups: Iterable[str], work: Work[T], clock: Clock) -> list[Par
     left, at_work = iter(parts), 0
     with _Threads(work, clock) as threads:
         while True:
-            while at_work < _MOST_PLANS_AT_ONCE and (part := next(left, None)) is not None:
+            while at_work < most and (part := next(left, None)) is not None:
                 threads.begin(part)
                 at_work += 1
             if not at_work:

@@ -1,0 +1,129 @@
+"""Roll back, hand back, or delete the old offsets of all runs of a fleet, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from migrate_groups.cli import written
+from migrate_groups.cli.console import confirm, show_as, speaker, talk
+from migrate_groups.cli.fleet import FleetTerminal, Named, document, fail, row_of_result
+from migrate_groups.cli.typed_command import without_dry_run
+from migrate_groups.errors import Refused
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.text import counted, some
+
+if TYPE_CHECKING:
+    from migrate_groups.cli.terminal import Terminal
+    from migrate_groups.clock import Clock
+    from migrate_groups.migration.hand_over.fleet import Part
+    from migrate_groups.migration.ports import Clients, GroupReader
+    from migrate_groups.migration.write_result import WriteResult
+    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.run_states import Verb
+
+_DONE = "done"
+_PAST = {"rollback": "rolled back", "hand-back": "handed back", "delete-offsets": "deleted"}
+_MOST_AT_WORK = 300
+Readers = tuple["GroupReader", "GroupReader | None"]
+"""The reader of the cluster that is written to, and that of the other cluster, as `plan_way_back` takes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetBack:
+    """A way back of all runs of a fleet.
+
+    - runs: the run directories.
+    - terminal: has the options of the command.
+    - wait: seconds that a hand-back waits for the groups to stop.
+    """
+
+    verb: Verb
+    runs: Sequence[RunDir]
+    terminal: Terminal
+    clock: Clock
+    wait: float = 0.0
+
+    def dry_run(self, opened: AbstractContextManager[Readers]) -> None:
+        """Show the plan of each run. Raises an error with the most serious exit code if runs are refused."""
+        with opened as readers:
+            named, plans = self._planned(*readers)
+        rows = [named[part.group].row_of_plan(part, part.result, _DONE) for part in plans]
+        shown = document(rows, {}, dry_run=True)
+        show_as(self.terminal.output_format, shown.result([part.result for part in plans if part.result]))
+        fail(shown)
+        talk(f"next: {without_dry_run()}")
+
+    def write(self, opened: AbstractContextManager[Clients]) -> None:
+        """Show the plan of each run, ask, and carry out those that are not refused.
+
+        Raises `Refused` if the user does not agree, and an error with the most serious exit code if runs failed.
+        """
+        from migrate_groups.migration.hand_over.fleet import work_on_each
+
+        with opened as clients:
+            named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
+            rows = {part.group: named[part.group].row_of_plan(part, part.result, _DONE) for part in plans}
+            talk(document(rows.values(), {}, dry_run=True).result())
+            due = [part.group for part in plans if part.result is not None and not rows[part.group].exit_code]
+            if due and not (self.terminal.yes or confirm(f"Write the offsets of {counted(len(due), 'run')}?")):
+                raise Refused("the answer was no; nothing was written")
+
+            def carry_out(part: Part[WriteResult | None], clock: Clock) -> WriteResult | None:
+                return self._carry_out(clients, named[part.group], clock)
+
+            for part in work_on_each(due, carry_out, self.clock, most=_MOST_AT_WORK):
+                rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
+                named[part.group].tell_end(part, rows[part.group])
+        done = document(rows.values(), {}, dry_run=False)
+        show_as(self.terminal.output_format, done.result())
+        fail(done)
+
+    def _planned(
+        self, reader: GroupReader, elsewhere: GroupReader | None
+    ) -> tuple[dict[str, Named], list[Part[Plan | None]]]:
+        """Return the runs by the name of their folder, and the plan of each; None if nothing is left to do."""
+        from migrate_groups.files.runs import receipt_json
+        from migrate_groups.files.runs.receipt_file import open_receipt
+        from migrate_groups.migration.hand_over.fleet import work_on_each
+        from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
+
+        named = {}
+        for run in self.runs:
+            receipt = receipt_json.load(run.receipt)
+            targets = {group for group, *_ in receipt.partition_states}
+            named[run.folder.name] = Named(some(receipt.source_groups), some(targets), run.folder)
+
+        def plan(part: Part[Plan | None], clock: Clock) -> Plan | None:
+            one = named[part.group]
+            terminal = self._terminal(one)
+            with open_receipt(RunDir(one.folder).receipt, read_only=True, must_exist=True) as file:
+                if is_done(reader, file, self.verb, terminal, elsewhere):
+                    return None
+                return plan_way_back(reader, self.verb, file, clock, elsewhere)
+
+        return named, work_on_each(named, plan, self.clock)
+
+    def _carry_out(self, clients: Clients, one: Named, clock: Clock) -> WriteResult | None:
+        from migrate_groups.files.runs.receipt_file import open_receipt
+        from migrate_groups.migration.ways_back.go_back import go_back
+        from migrate_groups.migration.write_result import result_of
+
+        terminal = self._terminal(one)
+        with open_receipt(RunDir(one.folder).receipt, must_exist=True, by=terminal.by) as file:
+            execution = go_back(clients, self.verb, file, clock, terminal, wait=self.wait)
+            if execution is None:
+                return None
+            result = result_of(execution, file)
+            terminal.show_result(result)
+            return result
+
+    def _terminal(self, one: Named) -> FleetTerminal:
+        """Return what the user sees of one run. Called in the thread that works on it."""
+        speaker.set(f"{one}: ")
+        written.run.set(one.folder)
+        written.so_far.set("")
+        given = self.terminal
+        return FleetTerminal(yes=True, output_format=given.output_format, by=given.by, events=given.events)
