@@ -5,7 +5,7 @@ No record fails the job. If a record can't be decoded, the column problem says w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class CopiedFiles(NamedTuple):
     - ranges: the range of offsets that was copied from each partition.
     - consistent: ranges (partition, first offset, end) in which, if a record is there, compaction has removed no later
       record of the same key.
-    - copied_at: when the ends of the ranges were read.
+    - copied_at: when the ends of the ranges were read. of_followers: partitions whose end may not be that of the log.
     """
 
     folder: str
@@ -100,6 +100,7 @@ class CopiedFiles(NamedTuple):
     cluster_id: str
     consistent: Sequence[tuple[int, int, int]] = ()
     copied_at: datetime | None = None
+    of_followers: Collection[int] = ()
 
 
 def copied_log(spark: SparkSession, folder: str) -> DataFrame:
