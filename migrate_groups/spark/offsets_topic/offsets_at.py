@@ -28,6 +28,11 @@ KNOWN, UNKNOWN, PENDING = "known", "unknown", "pending"
 """The evidence for a committed offset: it is known; or its commit may be missing from the copied log; or a transaction
 was open that commits a later offset, or may."""
 
+# The columns that are read of each record.
+_COLUMNS = (
+    *("log_partition", "log_offset", "log_time", "producer_id", "problem"),
+    *("group", "topic", "partition", "offset", "leader_epoch", "metadata", "topic_id"),
+)
 _KEYS = ["log_partition", "group", "topic", "partition"]
 _COPIES = StructType(
     [
@@ -72,7 +77,7 @@ def offsets_at(
     copies = local_table(spark, ranges, _COPIES)
     raw = log.where(F.col("log_partition").isin([each[0] for each in copied.ranges]))
     of_log = _of_log(raw, copies, at).localCheckpoint()  # one row for each partition of the log, used several times
-    commits = of_kinds(decode(raw), OFFSET_COMMIT)
+    commits = of_kinds(decode(raw, "producer_id"), OFFSET_COMMIT).select(*_COLUMNS)
     ended = _ended(raw, of_log)
     before = F.col("log_offset") < F.col("cut")
     sound = F.col("problem").isNull()
