@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
-from migrate_groups.model.offsets_topic import LogPiece
+from migrate_groups.model.offsets_topic import LogPiece, Replica
 from migrate_groups.model.partitions import LeaderEpoch, LogRange, Timestamps, TopicPartition
 from migrate_groups.model.records import Records
 
@@ -61,6 +61,13 @@ class LogReader(Protocol):
 
 class OffsetsTopicReader(Protocol):
     """Reads partitions of ``__consumer_offsets``. Joins no group and commits nothing. Needs Read on the topic."""
+
+    def replicas(self, numbers: Collection[int]) -> Mapping[int, Replica]:
+        """Return the replica from which `read` reads each of these partitions from now on; none answers: left out.
+
+        The leader, or if it does not answer, the follower with the highest high watermark.
+        """
+        ...
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
         """Yield the records of ``__consumer_offsets`` between two offsets of each partition, piece by piece.

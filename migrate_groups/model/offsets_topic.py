@@ -45,6 +45,17 @@ class LogPiece(NamedTuple):
     positions: Mapping[int, int]
 
 
+class Replica(NamedTuple):
+    """A replica of a partition of ``__consumer_offsets`` that answers.
+
+    broker: its id. end: its high watermark. leads: whether it is the leader; a follower may lack the last commits.
+    """
+
+    broker: int
+    end: int
+    leads: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopCheckpoint:
     """The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped.

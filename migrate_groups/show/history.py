@@ -48,6 +48,11 @@ def _hints(found: History) -> list[str]:
         "A commit does not name its member: the column clients of history.parquet has all members at that time. "
         "A deletion may be an expiry."
     ]
+    if any(each.rewinds for each in found.groups):
+        hints.append(
+            "The offsets of a group before it went back (rewinds): "
+            "migrate-groups snapshot GROUP --log DIR --at TIME -o then.csv"
+        )
     log = sum(each.end_offset - each.start_offset for each in found.evidence)
     if missing := sum(each.missing for each in found.evidence):
         hints.append(

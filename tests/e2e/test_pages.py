@@ -32,6 +32,7 @@ PARTS_ELSEWHERE = {
     "docs/python.md": "tests/e2e/test_python_docs.py",
     "docs/pull-requests.md": "tests/e2e/test_pull_request.py",
     "docs/permissions.md": "tests/broker/test_acls.py",
+    "docs/history.md#The offsets at a moment": "tests/e2e/test_snapshot_at.py",
     "docs/advise.md#After a split": "tests/e2e/test_demo.py",
     "docs/sandbox.md#The demo": "tests/e2e/test_demo.py",
 }

@@ -65,9 +65,10 @@ def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark,
     assert said[8] == "4 4 0\n"
     assert said[9] == f"{orders['orders']} 4 0 22\n{orders['orders']} 0.0 nothing to do: one application\n"
     assert said[10].startswith("not known not known: it has no members")
-    assert said[11] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
+    assert said[11] == "4 []\n"
+    assert said[12] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
     assert set(world.committed(f"{orders['orders']}-replay").values()) == {0}
-    assert len(EXAMPLES) == 13
+    assert len(EXAMPLES) == 14
 
 
 def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_servers, tmp_path):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.spark.local_rows import local_table
-from migrate_groups.spark.offsets_topic import audit, audit_job, history_job
+from migrate_groups.spark.offsets_topic import audit, audit_job, history_job, offsets_at
 from migrate_groups.spark.offsets_topic.audit import hand_over
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.commits_over_time import commits
@@ -84,7 +84,8 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
     rows = decode(copied_log(compiled, str(tmp_path / "log")))
     of_audit = audit.of_groups(rows, local_table(compiled, [], audit.GROUPS)).select(*audit_job._COLUMNS)
     of_history = rows.where(in_place(F.col("problem").isNotNull())).select(*history_job._COLUMNS)
-    for table in (rows, of_audit, of_history):
+    of_moment = decode(copied_log(compiled, str(tmp_path / "log")), "producer_id").select(*offsets_at._COLUMNS)
+    for table in (rows, of_audit, of_history, of_moment):
         table.explain("codegen")
         sizes = [int(size) for size in re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)]
         assert sizes

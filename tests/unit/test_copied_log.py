@@ -18,7 +18,7 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
-from migrate_groups.model.offsets_topic import LogPiece, StopCheckpoint, log_partition
+from migrate_groups.model.offsets_topic import LogPiece, Replica, StopCheckpoint, log_partition
 from migrate_groups.model.partitions import LogRange
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
@@ -102,6 +102,9 @@ class _Emptied(InMemoryCluster):
 
     def log_ranges(self, partitions, ends=None, starts=None):
         return {partition: LogRange(start=self.end, end=self.end) for partition in partitions}
+
+    def replicas(self, numbers):
+        return {number: Replica(1, self.end, leads=True) for number in numbers}
 
     def read(self, positions, ends):
         assert positions == ends

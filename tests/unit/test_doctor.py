@@ -25,6 +25,9 @@ OWN = Resource(ResourceType.GROUP, f"{OWN_GROUPS}doctor")
 class NoLog:
     """A reader of ``__consumer_offsets`` that must not be asked, because the log is empty."""
 
+    def replicas(self, numbers):
+        raise AssertionError
+
     def read(self, positions, ends):
         raise AssertionError
 

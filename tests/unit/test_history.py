@@ -49,6 +49,15 @@ def test_every_view_says_what_compaction_hides():
     assert "Compaction" not in on_a_terminal(shown.result(whole)) + shown.page(whole)
 
 
+def test_a_group_that_went_back_gets_the_command_for_its_offsets_before():
+    """If a group went back, the table and the HTML page name the command for its offsets before; else neither does."""
+    command = "migrate-groups snapshot GROUP --log DIR --at TIME -o then.csv"
+    forward = replace(FOUND, groups=(BILLING._replace(rewinds=0),))
+    for found, count in ((FOUND, 1), (forward, 0)):
+        assert " ".join(on_a_terminal(shown.result(found)).split()).count(command) == count
+        assert " ".join(shown.page(found).split()).count(command) == count
+
+
 def test_the_table_has_one_line_per_group():
     """The table shows each group in one line, an unknown number as a dash, and how many groups are not shown."""
     lines = on_a_terminal(shown.result(FOUND)).splitlines()

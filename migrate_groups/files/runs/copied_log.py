@@ -66,7 +66,8 @@ class CopiedLog:
     compaction had removed no later record of the same key. topic_id: of ``__consumer_offsets``; None: not known.
     files: the number of files in the folder. held_back: for the partitions that have just been copied up to the log
     end, the number of offsets that can't be read because of an open transaction. copied_at: when their log end offsets
-    were read; None: not known.
+    were read; None: not known. followers: the partitions among these that were read from a follower, which may lack the
+    last records; with the follower's broker.
     """
 
     folder: Path
@@ -78,6 +79,7 @@ class CopiedLog:
     files: int = 0
     held_back: Mapping[int, int] = field(default_factory=dict)
     copied_at: datetime | None = None
+    followers: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def for_spark(self) -> CopiedFiles:
@@ -85,7 +87,9 @@ class CopiedLog:
         from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
 
         consistent = [(number, *each) for number, ranges in self.consistent.items() for each in ranges]
-        return CopiedFiles(str(self.folder), self.ranges, self.cluster_id, consistent, self.copied_at)
+        return CopiedFiles(
+            str(self.folder), self.ranges, self.cluster_id, consistent, self.copied_at, [*self.followers]
+        )
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
@@ -153,7 +157,7 @@ class CopiedLog:
             raise InvalidInput(
                 f"{folder} holds the log of a {OFFSETS_TOPIC} that was deleted since: name another folder with --log"
             )
-        return replace(found, files=found.files + 1, held_back={}, copied_at=None)
+        return replace(found, files=found.files + 1, held_back={}, copied_at=None, followers={})
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
         """Return this copy of ``__consumer_offsets`` with the partitions of ``starts`` added, still without records.
@@ -192,6 +196,7 @@ class CopiedLog:
             "topic_id": self.topic_id,
             "held_back": {str(number): held for number, held in self.held_back.items()},
             "copied_at": self.copied_at and self.copied_at.isoformat(),
+            "followers": {str(number): broker for number, broker in self.followers.items()},
         }
         table = table_of(rows, SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
         write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
@@ -254,6 +259,7 @@ def _described(path: Path) -> CopiedLog:
             topic_id=state["topic_id"],
             held_back={int(number): int(held) for number, held in state["held_back"].items()},
             copied_at=state["copied_at"] and datetime.fromisoformat(state["copied_at"]),
+            followers={int(number): int(broker) for number, broker in state["followers"].items()},
             files=int(path.stem),
         )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
+from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.migration.events import ReadingEvents
 from migrate_groups.migration.offsets_topic.copied import OpenLog, copy_offsets_log
 from migrate_groups.migration.ports import GroupReader
@@ -73,7 +74,7 @@ def snapshot_at(
     set; and the errors of `copy_offsets_log`.
     """
     with open_log() as clients:
-        copied = copy_offsets_log(clients, asked.groups, asked.log, clock, events)
+        copied = copy_offsets_log(clients, asked.groups, asked.log, clock, events, followers=True)
         with open_spark(copied.offsets) as spark:
             from migrate_groups.spark.offsets_topic.offsets_at import KNOWN, offsets_at
             from migrate_groups.spark.offsets_topic.offsets_log import copied_log
@@ -82,7 +83,7 @@ def snapshot_at(
             found = offsets_at(log, copied.for_spark, asked.at, asked.groups).collect()
         at = asked.at or copied.copied_at or clock.now()
         snapshot = SnapshotTable.of_rows(_row(each, at) for each in found if each["evidence"] == KNOWN)
-        remarks = [*_hidden(found), *_recreated(clients.reader, snapshot)]
+        remarks = [*_hidden(found), *_of_followers(found, copied), *_recreated(clients.reader, snapshot)]
     others = (NotKnown(*(each[name] for name in NotKnown._fields)) for each in found if each["evidence"] != KNOWN)
     not_known = sorted(others)
     _refuse(asked, found, not_known)
@@ -116,6 +117,16 @@ def _hidden(found: Sequence[Any]) -> list[str]:
     return [
         f"Kafka had compacted {gone} of {OFFSETS_TOPIC} away before they were copied; "
         "partitions of which no record is left are not listed"
+    ]
+
+
+def _of_followers(found: Sequence[Any], copied: CopiedLog) -> list[str]:
+    last = {each["log_partition"]: each["last_time"].astimezone(UTC) for each in found if each["last_time"]}
+    return [
+        f"the leader of partition {number} of {OFFSETS_TOPIC} does not answer: read from broker {broker} up to its "
+        f"high watermark {copied.ends[number]}, of {rfc_3339(milliseconds_of(last[number]))}; later commits may exist"
+        for number, broker in sorted(copied.followers.items())
+        if number in last
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,8 +18,8 @@ from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.progress_callbacks import amounts_shown
 from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, Replica, log_partition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -68,28 +69,55 @@ def copy_with_ends(
     Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
     folder; `InvalidInput` if the folder can't be used.
     """
+    if groups is not None:
+        _warn_of_missing(clients.reader, groups, events)
     log = copy_offsets_log(clients, groups, folder, clock, events)
     # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
     return LogWithEnds(log, clock.now(), current_log_ends(clients.reader))
 
 
 def copy_offsets_log(
-    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: ReadingEvents
+    clients: LogClients,
+    groups: Collection[str] | None,
+    folder: Path,
+    clock: Clock,
+    events: ReadingEvents,
+    *,
+    followers: bool = False,
 ) -> CopiedLog:
-    """Copy the log of ``__consumer_offsets`` into a folder. Arguments and errors: `copy_with_ends`."""
+    """Copy the log of ``__consumer_offsets`` into a folder. Arguments and errors: `copy_with_ends`.
+
+    followers: read a partition from a follower if its leader does not answer.
+    """
     reader, topic = clients
     described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
     if described is None:
         raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
-    if groups is not None:
-        _warn_of_missing(reader, groups, events)
     count = len(described.partitions)
     wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
     now = clock.now()
-    starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
+    read_from = _WithFollowers(reader, topic.replicas(wanted)) if followers else _WithFollowers(reader, {})
+    starts = {number: ends.start for number, ends in log_ranges(read_from, wanted).items()}
     with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC}") as progress:
         log = CopiedLog.load(folder, reader.cluster_id(), described.topic_id).with_partitions(starts)
-        return copy_log(reader, topic, log, wanted, progress, now)
+        log = replace(log, followers=read_from.followers)
+        return copy_log(read_from, topic, log, wanted, progress, now)
+
+
+class _WithFollowers:
+    """Returns log ranges, from followers for partitions of ``__consumer_offsets`` whose leader does not answer."""
+
+    def __init__(self, reader: GroupReader, replicas: Mapping[int, Replica]) -> None:
+        self._reader = reader
+        self._ends = {number: each.end for number, each in replicas.items() if not each.leads}
+        self.followers = {number: each.broker for number, each in replicas.items() if not each.leads}
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogRange]:
+        led = [each for each in partitions if each.partition not in self._ends]
+        of_followers = {
+            each: LogRange(start=0, end=self._ends[each.partition]) for each in partitions if each not in led
+        }
+        return {**(self._reader.log_ranges(led) if led else {}), **of_followers}
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: ReadingEvents) -> None:

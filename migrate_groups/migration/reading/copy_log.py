@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.migration.log_ports import OffsetsTopicReader
-from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.progress_callbacks import Progress
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
 from migrate_groups.model.partitions import LogRange, TopicPartition
@@ -19,8 +19,16 @@ from migrate_groups.text import named
 _FILE_RECORDS = 200_000
 
 
+class LogRanges(Protocol):
+    """Returns log start and log end offsets, as `LogReader`."""
+
+    def log_ranges(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogRange]:
+        """Return the log start and log end offset of each partition that exists and can be read."""
+        ...
+
+
 def copy_log(
-    reader: GroupReader,
+    reader: LogRanges,
     topic: OffsetsTopicReader,
     log: CopiedLog,
     partitions: Collection[int],
@@ -35,9 +43,9 @@ def copy_log(
     Raises `Undetermined` if the topic was created again or truncated since the last copy; `ClusterUnavailable`, also if
     a partition has no leader; `NotAuthorized`; `InvalidInput` if a file can't be written.
     """
-    found = _bounds(reader, {number: log.ends[number] for number in partitions})
+    found = _bounds(reader, {number: log.ends[number] for number in partitions}, log.followers)
     begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
-    ends = {number: each.end for number, each in found.items()}
+    ends = {number: max(each.end, begun[number]) for number, each in found.items()}
     total, rows = sum(ends.values()) - sum(begun.values()), list[LogRecord]()
     progress(0, total)
     reached: Mapping[int, int] = begun
@@ -119,7 +127,7 @@ def _compacted_meanwhile(topic: OffsetsTopicReader, holes: Mapping[int, _Holes])
     return {number for number, each in doubtful.items() if left[number] != each.before}
 
 
-def log_ranges(reader: GroupReader, numbers: Collection[int]) -> dict[int, LogRange]:
+def log_ranges(reader: LogRanges, numbers: Collection[int]) -> dict[int, LogRange]:
     """Return the current log ranges of partitions of ``__consumer_offsets``, by partition number.
 
     Raises `ClusterUnavailable` if a partition has no leader.
@@ -133,14 +141,18 @@ def log_ranges(reader: GroupReader, numbers: Collection[int]) -> dict[int, LogRa
     return found
 
 
-def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
+def _bounds(reader: LogRanges, reached: Mapping[int, int], may_lack: Collection[int]) -> dict[int, LogRange]:
     """Return the current log ranges of the partitions of ``__consumer_offsets`` in ``reached``, by partition number.
 
-    reached: by partition number, the offset up to which it was copied before. Raises `ClusterUnavailable` if a
-    partition has no leader; `Undetermined` if a log end offset is now below the one in ``reached``.
+    reached: by partition number, the offset up to which it was copied before. may_lack: partitions that are read from a
+    follower, which may end before that.
+
+    Raises `ClusterUnavailable` if a partition has no leader; `Undetermined` if a log end offset is now below the one in
+    ``reached``.
     """
     found = log_ranges(reader, reached)
-    if shorter := [number for number, ends in found.items() if ends.end < reached[number]]:
+    shorter = [number for number, ends in found.items() if ends.end < reached[number] and number not in may_lack]
+    if shorter:
         raise Undetermined(
             f"{OFFSETS_TOPIC} was created again or truncated since: lower log end offset in "
             f"{named('partition', shorter)}; this cut-over can't be audited, and --history needs another --log folder"

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from migrate_groups.errors import UsageError
 from migrate_groups.schema import UNKNOWN_STATE
@@ -28,6 +28,11 @@ KNOWN, UNKNOWN, PENDING = "known", "unknown", "pending"
 """The evidence for a committed offset: it is known; or its commit may be missing from the copied log; or a transaction
 was open that commits a later offset, or may."""
 
+# The columns that are read of each record.
+_COLUMNS = (
+    *("log_partition", "log_offset", "log_time", "producer_id", "problem"),
+    *("group", "topic", "partition", "offset", "leader_epoch", "metadata", "topic_id"),
+)
 _KEYS = ["log_partition", "group", "topic", "partition"]
 _COPIES = StructType(
     [
@@ -35,6 +40,7 @@ _COPIES = StructType(
         StructField("start", LongType(), nullable=False),
         StructField("end", LongType(), nullable=False),
         StructField("held_back", LongType(), nullable=False),
+        StructField("of_follower", BooleanType(), nullable=False),
     ]
 )
 _CONSISTENT = StructType(
@@ -60,16 +66,18 @@ def offsets_at(
     - committed_at: when the offset was committed, or deleted.
     - evidence: `KNOWN`, `UNKNOWN` or `PENDING`. reason: why it is not known; otherwise null.
     - log_partition: the group's partition of the log. missing: how many offsets from before the moment it lacks.
+      last_time: the time of its last record.
 
     Raises `UsageError` if the moment is after the copy.
     """
     if at is not None and copied.copied_at is not None and at > copied.copied_at:
         raise UsageError(f"the log was copied at {copied.copied_at.isoformat()}: copy it again")
     spark = log.sparkSession
-    copies = local_table(spark, copied.ranges, _COPIES)
+    ranges = ((*each, each[0] in copied.of_followers) for each in copied.ranges)
+    copies = local_table(spark, ranges, _COPIES)
     raw = log.where(F.col("log_partition").isin([each[0] for each in copied.ranges]))
     of_log = _of_log(raw, copies, at).localCheckpoint()  # one row for each partition of the log, used several times
-    commits = of_kinds(decode(raw), OFFSET_COMMIT)
+    commits = of_kinds(decode(raw, "producer_id"), OFFSET_COMMIT).select(*_COLUMNS)
     ended = _ended(raw, of_log)
     before = F.col("log_offset") < F.col("cut")
     sound = F.col("problem").isNull()
@@ -111,6 +119,7 @@ def _of_log(raw: DataFrame, copies: DataFrame, at: datetime | None) -> DataFrame
     rows = raw.select(
         "log_partition",
         "log_offset",
+        "log_time",
         later.alias("later"),
         F.lag("log_offset").over(order).alias("previous"),
         F.max(later).over(order).alias("is_after"),
@@ -124,6 +133,7 @@ def _of_log(raw: DataFrame, copies: DataFrame, at: datetime | None) -> DataFrame
         F.max(F.when((gap > 0) & before, F.col("log_offset") - 1)).alias("hole"),
         F.sum(F.when(before, gap).otherwise(0)).alias("missing"),
         F.count_if(gap < 0).alias("twice"),
+        F.max("log_time").alias("last_time"),
     )
     cut = F.coalesce("next", "end")
     left = cut - F.coalesce("highest", F.col("start") - 1) - 1
@@ -134,6 +144,7 @@ def _of_log(raw: DataFrame, copies: DataFrame, at: datetime | None) -> DataFrame
         F.when(left > 0, cut - 1).otherwise(F.col("hole")).alias("hole"),
         (F.coalesce("missing", F.lit(0)) + left).alias("missing"),
         F.coalesce("twice", F.lit(0)).alias("twice"),
+        "last_time",
     )
 
 
@@ -154,7 +165,7 @@ def _with_reach(states: DataFrame, consistent: DataFrame) -> DataFrame:
 
 
 def _as_snapshot(states: DataFrame, copied: CopiedFiles, at: datetime | None) -> DataFrame:
-    reason = _unknown().alias("reason")
+    reason = _unknown(is_last=at is None).alias("reason")
     pending = _pending(is_last=at is None)
     known = reason.isNull() & pending.isNull()
     evidence = F.when(reason.isNotNull(), UNKNOWN).when(pending.isNotNull(), PENDING).otherwise(KNOWN)
@@ -183,11 +194,12 @@ def _as_snapshot(states: DataFrame, copied: CopiedFiles, at: datetime | None) ->
         F.coalesce(reason, pending).alias("reason"),
         "log_partition",
         "missing",
+        "last_time",
     )
 
 
-def _unknown() -> Column:
-    """Return why the committed offset is not known, or null."""
+def _unknown(*, is_last: bool) -> Column:
+    """Return why the committed offset is not known, or null. is_last: no moment was asked for."""
     last, place = F.col("last"), F.concat(F.lit(" of partition "), F.col("log_partition"), F.lit(" of the log"))
     whole_before = (F.col("start") == 0) & F.col("hole").isNull()
     return (
@@ -196,7 +208,7 @@ def _unknown() -> Column:
             last.isNull() & ~whole_before,
             F.concat(
                 F.lit("compacted away, or copied too late: the copied log knows it since "),
-                F.date_format("first_time", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"),
+                _text("first_time"),
             ),
         )
         .when(
@@ -212,7 +224,18 @@ def _unknown() -> Column:
                 F.lit(" is missing"),
             ),
         )
+        .when(
+            F.col("of_follower") & ~F.col("is_passed") & F.lit(not is_last),
+            F.concat(
+                F.lit("the follower that was read shows no record from after the moment; its last one is of "),
+                _text("last_time"),
+            ),
+        )
     )
+
+
+def _text(time: str) -> Column:
+    return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def _pending(*, is_last: bool) -> Column:

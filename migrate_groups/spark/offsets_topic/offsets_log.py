@@ -5,7 +5,7 @@ No record fails the job. If a record can't be decoded, the column problem says w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class CopiedFiles(NamedTuple):
     - ranges: the range of offsets that was copied from each partition.
     - consistent: ranges (partition, first offset, end) in which, if a record is there, compaction has removed no later
       record of the same key.
-    - copied_at: when the ends of the ranges were read.
+    - copied_at: when the ends of the ranges were read. of_followers: partitions whose end may not be that of the log.
     """
 
     folder: str
@@ -100,6 +100,7 @@ class CopiedFiles(NamedTuple):
     cluster_id: str
     consistent: Sequence[tuple[int, int, int]] = ()
     copied_at: datetime | None = None
+    of_followers: Collection[int] = ()
 
 
 def copied_log(spark: SparkSession, folder: str) -> DataFrame:
@@ -107,14 +108,13 @@ def copied_log(spark: SparkSession, folder: str) -> DataFrame:
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
-def decode(raw: DataFrame) -> DataFrame:
+def decode(raw: DataFrame, *more: str) -> DataFrame:
     """Decode the records of ``__consumer_offsets``. Control records and aborted records are left out.
 
-    raw: the copied records (columns: `RAW`). Columns of the result:
+    raw: the copied records (columns: `RAW`). more: further columns of ``raw`` to keep. Columns of the result:
 
     - log_partition, log_offset, log_time, group.
     - key: bytes. kind: the name of the record's kind, such as ``offset-commit``.
-    - producer_id: of the record's transaction, or null.
     - member: the member id or regular expression in the key, or null.
     - tombstone: whether the value is null. problem: why the record can't be decoded, or null.
     - of commits: topic, partition, version, offset, leader_epoch, topic_id (hexadecimal), metadata, commit_time,
@@ -128,7 +128,7 @@ def decode(raw: DataFrame) -> DataFrame:
         *place,
         "key",
         "value",
-        "producer_id",
+        *more,
         F.octet_length("key").alias("_key_size"),
         F.octet_length("value").alias("_value_size"),
         F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
@@ -181,7 +181,7 @@ def decode(raw: DataFrame) -> DataFrame:
         *place,
         _kind().alias("kind"),
         "key",
-        "producer_id",
+        *more,
         "group",
         F.when(F.col("_two") & ~commit & sound, F.col("_second")).alias("member"),
         F.when(commit & sound, F.col("_second")).alias("topic"),
