@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from migrate_groups.show.fleet import FleetDocument, FleetPart
     from migrate_groups.snapshots.row import Row
 
-_ERRORS = {
+ERRORS = {
     each.exit_code: each for each in (MigrateGroupsError, InvalidInput, Refused, PartlyApplied, ClusterUnavailable)
 }
 _SHOWN = "the plan shown before"
@@ -401,7 +401,7 @@ def fail(found: FleetDocument) -> None:
     if code := found.exit_code:
         written.so_far.set("")  # the error says it
         goes_on = "" if found.dry_run else "; the same command goes on with them"
-        raise _ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
+        raise ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
 
 
 def tell_interrupted(parts: Iterable[Part[WriteResult | None]]) -> None:

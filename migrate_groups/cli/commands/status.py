@@ -12,8 +12,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, warn_of_hidden_topics
 from migrate_groups.cli.target_cluster import TargetCluster
-from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.text import shell_command
+from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -47,12 +46,14 @@ def status(
 
     Example: migrate-groups status split.toml.run
     """
+    from migrate_groups.cli.fleet import ERRORS
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.migration.hand_over.fleet import work_on_each
+    from migrate_groups.migration.hand_over.fleet import Part, work_on_each
+    from migrate_groups.migration.run_status import RunStatus
     from migrate_groups.show import run_status as views
 
     target.check()
-    several = RunDir(run).several
+    several, parts = RunDir(run).several, list[Part[RunStatus]]()
     with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
         if several:
 
@@ -65,8 +66,8 @@ def status(
             shown = views.status(_of_run(run, reader, elsewhere), run, _lines(run))
         warn_of_hidden_topics(reader)
     show_as(output_format, shown)
-    if several and any(part.error for part in parts):
-        raise ClusterUnavailable("not every run could be read: see the table")
+    if failed := [part.error.exit_code for part in parts if part.error]:
+        raise ERRORS[failed[0]](f"{len(failed)} of {counted(len(parts), 'run')} not known: see the errors in the table")
 
 
 def _of_run(run: Path, reader: GroupReader, elsewhere: GroupReader | None) -> RunStatus:
