@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 class Agreed:
     """A plan to which the user has agreed before, with other groups of a fleet, and what was seen of the group since.
 
-    - shown: the plan.
+    - shown: the plan, whose baseline is saved.
     - topics: the topics of the source group's members since.
     - ran_until: the last reading in which the source group still ran; None if it was not seen running.
     """
@@ -135,7 +135,8 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             return None
         agree(shown.plan, shown.rows, events, provisional=True)
         journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
-        run.keep_baseline(shown.reading.rows())
+        if wanted.agreed is None:
+            run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
