@@ -11,7 +11,7 @@ from migrate_groups.model.apis import Offers
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.deletion import NOT_OFFERED
-from migrate_groups.planning.checks.permission import ANY_GROUP, OFFSETS, Permissions, hidden, missing
+from migrate_groups.planning.checks.permission import ANY_GROUP, ANY_TOPIC, OFFSETS, Permissions, hidden, missing
 from migrate_groups.planning.checks.source import PENDING_NOT_TOLD
 from migrate_groups.text import some
 
@@ -22,12 +22,14 @@ _WRITES = (*_READS, "ListGroups", "OffsetCommit", "JoinGroup", "SyncGroup", "Lea
 _OWN = Resource(ResourceType.GROUP, f"{OWN_GROUPS}doctor")
 NEEDED: Mapping[Resource, frozenset[Operation]] = {
     OFFSETS: frozenset({Operation.DESCRIBE, Operation.READ}),
+    ANY_TOPIC: frozenset({Operation.DESCRIBE}),
     ANY_GROUP: frozenset({Operation.DESCRIBE}),
     _OWN: frozenset({Operation.DESCRIBE, Operation.READ, Operation.DELETE}),
 }
 """The permissions that do not depend on the groups of a migration (docs/permissions.md)."""
 PURPOSES: Mapping[Resource, str] = {
-    OFFSETS: "Read: audit, history, advise --log. Describe: barrier, to know that no topic is hidden",
+    OFFSETS: "Read: audit, history, advise --log. Describe: barrier",
+    ANY_TOPIC: "a name that no topic has: Describe shows that no topic is hidden",
     ANY_GROUP: "a name that no group has: Describe shows that no group is hidden",
     _OWN: f"probe groups and journals, whose names begin with {OWN_GROUPS}",
 }
@@ -65,7 +67,7 @@ class Examination:
         """What this tool can do on the cluster."""
         return (
             self._with("list, advise", *_READS, "ListGroups", hides="no group", of=ANY_GROUP),
-            self._with("describe, snapshot, rewind, watch, export", *_READS, hides="no topic", of=OFFSETS),
+            self._with("describe, snapshot, rewind, watch, export", *_READS, hides="no topic", of=ANY_TOPIC),
             self._with("migrate, apply, hand-back", *_WRITES),
             self._with("migrate --hold", *_WRITES, "Heartbeat"),
             self._deletes("rollback of a new group, delete-offsets"),

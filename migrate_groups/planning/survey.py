@@ -22,6 +22,7 @@ class ClusterFacts:
     - permissions: the operations that the principal may perform on each group and topic; None if brokers don't return
       them.
     - topic_names: all topics that the principal may describe.
+    - hides_topics: whether the principal may lack Describe on some topics; None if not read.
     - offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read.
     - metadata_limit: the broker's ``offset.metadata.max.bytes``; None if it can't be read.
     - second_client_lacks: why the second client (confluent-kafka) can't log in; empty if it can.
@@ -31,6 +32,7 @@ class ClusterFacts:
     principal: str
     permissions: Mapping[Resource, frozenset[Operation] | None]
     topic_names: frozenset[str] = frozenset()
+    hides_topics: bool | None = None
     offsets_retention: timedelta | None = None
     metadata_limit: int | None = None
     second_client_lacks: str = ""

@@ -14,7 +14,7 @@ from migrate_groups.migration.reading.examine import examine
 from migrate_groups.model.apis import Api, Offers
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.permission import ANY_GROUP, OFFSETS
+from migrate_groups.planning.checks.permission import ANY_GROUP, ANY_TOPIC
 from migrate_groups.planning.examination import Examination
 from migrate_groups.planning.trial import Trial
 from tests.support.in_memory import InMemoryCluster
@@ -57,7 +57,7 @@ def test_a_missing_permission_limits_what_needs_it():
     assert answer(found, "list")[0] == "partly"
     refused, reason = answer(found, "barrier")
     assert (refused, f"lacks Read on {OWN}" in reason) == ("no", True)
-    cluster.deny(OFFSETS, Operation.DESCRIBE)
+    cluster.deny(ANY_TOPIC, Operation.DESCRIBE)
     assert answer(examined(cluster), "describe, snapshot")[0] == "partly"
 
 

@@ -10,12 +10,12 @@ import pytest
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.compared import compared
 from migrate_groups.migration.ways_back.rollback import plan_rollback
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Operation
+from migrate_groups.planning.checks.permission import ANY_TOPIC
 from tests.support.connected import MIGRATE, PARTITION, Connected
 from tests.support.move import Move
 
 RUN = "split.toml.run"
-OFFSETS = Resource(ResourceType.TOPIC, "__consumer_offsets")
 MAY_BE_HIDDEN = "User:ANONYMOUS may not describe every topic, and hidden ones match no pattern"
 
 
@@ -79,7 +79,7 @@ def test_a_pattern_that_matches_nothing_says_that_topics_may_be_hidden(cli, comm
     spec = cli.folder / "split.toml"
     spec.write_text(spec.read_text().replace('"t"', '"x.*"'))
     assert MAY_BE_HIDDEN not in cli.fails(*command, code=2)
-    cli.cluster.deny(OFFSETS, Operation.DESCRIBE, Operation.READ, Operation.DELETE)
+    cli.cluster.deny(ANY_TOPIC, Operation.DESCRIBE, Operation.READ, Operation.DELETE)
     assert MAY_BE_HIDDEN in cli.fails(*command, code=2)
 
 
@@ -87,7 +87,7 @@ def test_verify_says_that_hidden_topics_are_not_included(cli):
     """If topics may be hidden from the principal, the result of `verify` says that it does not include them."""
     command = ("verify", "old", "--settle", "0s")
     assert "not included" not in cli(*command).stdout
-    cli.cluster.deny(OFFSETS, Operation.DESCRIBE, Operation.READ, Operation.DELETE)
+    cli.cluster.deny(ANY_TOPIC, Operation.DESCRIBE, Operation.READ, Operation.DELETE)
     assert "topics that are hidden from this principal are not included" in cli(*command).stdout
     assert json.loads(cli(*command, "--format", "json").stdout)["sees_every_topic"] is False
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from migrate_groups.errors import GroupNotFound, MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.planning.checks.permission import OFFSETS, hidden
+from migrate_groups.planning.checks.permission import ANY_TOPIC, hidden
 from migrate_groups.snapshots.selection import NoTopicMatches
 from migrate_groups.text import did_you_mean
 
@@ -18,7 +18,7 @@ def may_hide_topics(reader: GroupReader) -> bool:
     Brokers leave such topics out of their answers without an error
     (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises `ClusterUnavailable`.
     """
-    return hidden(reader.permissions([OFFSETS]))
+    return hidden(reader.permissions([ANY_TOPIC]))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from migrate_groups.model.partitions import (
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.planning.change import Change
-from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
+from migrate_groups.planning.checks.permission import ANY_TOPIC, hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
 
 
@@ -63,6 +63,7 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_tar
         principal=reader.principal,
         permissions=permissions,
         topic_names=frozenset(visible),
+        hides_topics=hidden(reader.permissions([ANY_TOPIC])),
         offsets_retention=limits.retention,
         metadata_limit=limits.metadata,
         second_client_lacks=reader.second_client_lacks,

@@ -15,8 +15,10 @@ from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
 OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
-"""The topic ``__consumer_offsets``. A principal that may describe it can most likely describe every topic, because no
-application needs a permission on this topic."""
+"""The topic ``__consumer_offsets``."""
+ANY_TOPIC = Resource(ResourceType.TOPIC, "no-topic-has-this-name.migrate-groups")
+"""A name that no topic has. A principal that may describe it can most likely describe every topic, because only a
+permission on all topics includes it."""
 ANY_GROUP = Resource(ResourceType.GROUP, OFFSETS_TOPIC)
 """A group name that no application uses. A principal that may describe this group can most likely describe every group,
 because only a permission on all groups includes it."""
@@ -93,18 +95,23 @@ def hidden_topics(facts: HandOverFacts) -> Judgement:
     """Say whether a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
     Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The verdict
-    is ``not known`` if ``__consumer_offsets`` is not visible, because other topics may be hidden then too.
+    is ``not known`` if the principal may not describe `ANY_TOPIC`, because then it may not describe every topic.
     """
     sources = {each.source_group for each in facts.wanted if each.source_group is not None}
     if not sources:
         return Verdict.NOT_APPLICABLE, "no source group, whose topics could be hidden"
-    if OFFSETS.name in facts.survey.cluster_facts.topic_names:
-        return Verdict.PASS, "no topic is hidden, as far as the brokers show it"
-    return Verdict.NOT_KNOWN, (
-        f"{facts.survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
-        f"{some(sources)} may be missing here; grant Describe on Topic '*' for the dry run, or compare with a "
-        f"snapshot that another principal takes. Without Describe on {OFFSETS.name}, audit can't prove this run later"
-    )
+    known, reasons = facts.survey.cluster_facts, []
+    if known.hides_topics is not False:
+        reasons.append(
+            f"{known.principal} may not describe every topic, so topics with commits but no member of {some(sources)} "
+            "may be missing here; grant Describe on Topic '*' for the dry run, or compare with a snapshot that another "
+            "principal takes"
+        )
+    if OFFSETS.name not in known.topic_names:
+        reasons.append(f"without Describe on {OFFSETS.name}, audit can't prove this run later")
+    if reasons:
+        return Verdict.NOT_KNOWN, "; ".join(reasons)
+    return Verdict.PASS, "no topic is hidden, as far as the brokers show it"
 
 
 def needed(wanted: Sequence[Change], *, has_targets: bool = True) -> Mapping[Resource, frozenset[Operation]]:
