@@ -51,6 +51,7 @@ class PlaceholderMember:
         numbers: dict[str, list[int]] = defaultdict(list)
         for partition in sorted(partitions):
             numbers[partition.topic].append(partition.partition)
+        self._has_partitions = bool(numbers)
         self._subscription = ConsumerProtocolSubscription(topics=[*numbers]).encode(version=0)
         self._assignment = _assignment(numbers)
 
@@ -132,7 +133,7 @@ class PlaceholderMember:
             self.member_id = ""
             raise kafka_errors.CoordinatorNotAvailableError("a new coordinator does not know this member yet")
         error = await self._sync(client, joined)
-        if error is kafka_errors.NoError and len(joined.members) == 1:
+        if error is kafka_errors.NoError and len(joined.members) == 1 and self._has_partitions:
             # With a subscription and an assignment, the coordinator also lets KIP-848 consumers wait.
             error = await self._sync(client, await self._join(client, self._subscription))
         return error
