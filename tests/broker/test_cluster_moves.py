@@ -2,7 +2,7 @@
 
 A producer keeps producing to a topic that a MirrorMaker 2 copies, an application consumes it, and ``migrate`` hands the
 application's group over to the other cluster. ``tests/support/cluster_move.py`` describes a move. The producer of
-MirrorMaker 2 is idempotent and saves its position each second, as docs/move-to-another-cluster.md advises.
+MirrorMaker 2 is idempotent and saves its position each second, as docs/two-clusters.md advises.
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ STORIES: dict[Callable[[Reader], None], tuple[str, ...]] = {
     split.in_production: ("docs/runbook.md",),
     split.in_json: ("docs/reference/json.md",),
     split.set_up: ("docs/connecting.md", "docs/install.md", "docs/sandbox.md", "docs/reference/files.md"),
+    split.of_a_fleet: ("docs/fleets.md",),
     shop.of_shop: ("docs/replay.md", "docs/reconcile.md", "docs/audit.md", "docs/history.md"),
-    across.compared: ("docs/compare.md",),
-    across.moved: ("docs/audit.md#After a move to another cluster", "docs/move-to-another-cluster.md"),
+    across.compared: ("docs/two-clusters.md#Compare",),
+    across.moved: ("docs/audit.md#After a move to another cluster", "docs/two-clusters.md"),
     sharing.at_one_look: ("docs/advise.md",),
     sharing.over_time: ("docs/advise.md#Measure what sharing costs",),
 }

@@ -69,11 +69,12 @@ class Reader:
         *,
         before: Mapping[str, Callable[[], object]] | None = None,
         codes: Mapping[str, int] | None = None,
+        when: Mapping[str, Mapping[str, Callable[[], object]]] | None = None,
     ) -> None:
         """Type the command lines of a part, and check their exit codes. Add output that was not printed to `missing`.
 
         before: actions, by a regular expression that matches the command line before which they are done. codes: the
-        exit codes other than 0, by such expressions.
+        exit codes other than 0, by such expressions. when: by such expressions, the actions during a command (`type`).
         """
         self.read.append(part)
         text = text_of(part, self._parts)
@@ -81,8 +82,9 @@ class Reader:
         for line in lines:
             for action in _for(line, before or {}):
                 action()
-            self.type(line, code=next(iter(_for(line, codes or {})), 0))
-        for pattern in (*(before or {}), *(codes or {})):
+            during = next(iter(_for(line, when or {})), None)
+            self.type(line, code=next(iter(_for(line, codes or {})), 0), when=during)
+        for pattern in (*(before or {}), *(codes or {}), *(when or {})):
             assert any(re.search(pattern, line) for line in lines), f"{part} has no {pattern}"
         # The command to type next has the options that `type` has added, and the addresses that it has replaced.
         shown = re.sub(r"(?m)(?<=^next: )migrate-groups .*", _without_brief_options, self._shell.shown)

@@ -106,7 +106,7 @@ class Case:
         """Return the numbers of the records from before the committed offset that an honest mirror delivers later.
 
         Nothing is returned if timestamps are out of order, if the source has lost its first records, or if compaction
-        has removed one of two equal records: then the mirror may seem to be further (docs/compare.md).
+        has removed one of two equal records: then the mirror may seem to be further (docs/two-clusters.md).
         """
         timestamps = [each.timestamp for each in self.written]
         are_equal = len({each.content for each in self.written}) < len(self.written)

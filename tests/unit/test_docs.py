@@ -156,12 +156,12 @@ def test_getting_started_calls_the_applications_as_they_expect():
 def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
     """The first table of docs/reference/checks.md has the checks of a hand-over, in the order in which plans show them.
 
-    The table of docs/move-to-another-cluster.md has those that only a move has, and others that differ there.
+    The table of docs/two-clusters.md has those that only a move has, and others that differ there.
     """
     of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     names = [row[0].strip() for row in of_hand_over]
     assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE, Scope.APPLICATION)
-    (of_move,) = tables_of_checks(ROOT / "docs" / "move-to-another-cluster.md")
+    (of_move,) = tables_of_checks(ROOT / "docs" / "two-clusters.md")
     named_there = {row[0].strip() for row in of_move}
     checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))
     assert named_there <= checks <= {*names, *named_there}

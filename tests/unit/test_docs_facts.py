@@ -51,10 +51,8 @@ def test_the_table_of_other_tools_names_their_versions():
 
 
 def test_the_estimate_for_large_clusters_has_the_measured_figures():
-    """The CPU time that docs/large-clusters.md calculates with stands in the table of docs/evidence/performance.md."""
-    [rows, seconds] = re.findall(
-        r"(\d+) million rows on each side took (\d+) s of CPU", page("docs/large-clusters.md")
-    )[0]
+    """The CPU time that docs/reconcile.md names stands in the table of docs/evidence/performance.md."""
+    [rows, seconds] = re.findall(r"(\d+) million rows on each side took (\d+) s of CPU", page("docs/reconcile.md"))[0]
     [row] = re.findall(rf"^\| {rows},000,000 \|(.*)\|$", (DOCS / "evidence" / "performance.md").read_text(), re.M)
     assert row.split(" | ")[3].split(", ")[0] == seconds
 

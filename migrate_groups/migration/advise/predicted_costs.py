@@ -89,7 +89,7 @@ def alone(
     Returns None if ``delay`` or the duration of a restart is needed and not known.
     """
     # Rebalances that other applications begin cost nothing any more; those that single members begin cost as much as
-    # before. docs/advise.md#predictions has the measurements.
+    # before. docs/evidence/performance.md#advise has the measurements.
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
     if again and not row.replaced:

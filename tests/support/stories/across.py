@@ -1,4 +1,4 @@
-"""Type the pages of the docs about two clusters. A simple mirror copies topics from the first to the second."""
+"""Type the page of the docs about two clusters. A simple mirror copies topics from the first to the second."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.support.mirror import records, write
 from tests.support.pages import PAGES, blocks
 from tests.support.reader import Reader, commits_as_member, committed
 
-MOVE, GROUPS = blocks(PAGES["docs/move-to-another-cluster.md"].read_text(), "toml")
+[MOVE] = blocks(PAGES["docs/two-clusters.md"].read_text(), "toml")
 
 
 def compared(reader: Reader) -> None:
-    """Type the commands of docs/compare.md. A mirror has copied each record twice; its offsets are too low."""
+    """Type the section about ``compare``. A mirror has copied each record twice; its offsets are too low."""
     source, target = reader.starts(), reader.starts_another()
     source.create_topic(4, topic="orders")
     for number in range(4):
@@ -24,12 +24,12 @@ def compared(reader: Reader) -> None:
     _mirror(source, target, {"orders": 4})
     _mirror(source, target, {"orders": 4})
     committed(target, "g", {"source.orders": [100, 140, 191, 191]})
-    reader.reads("docs/compare.md", codes={"migrate-groups compare": 6})
+    reader.reads("docs/two-clusters.md#Compare", codes={"migrate-groups compare": 6})
 
 
 def moved(reader: Reader) -> None:
     source, target = reader.starts(), reader.starts_another()
-    for topic, partitions in (("orders", 3), ("invoices", 2), ("items", 3), ("clicks.eu", 2), ("clicks.us", 2)):
+    for topic, partitions in (("orders", 3), ("invoices", 2)):
         source.create_topic(partitions, topic=topic)
         for number in range(partitions):
             source.produce(topic, number, 500)
@@ -55,27 +55,13 @@ def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
 
 
 def _one_group(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
-    """Type docs/move-to-another-cluster.md. A consumer of ``billing`` runs until ``migrate`` waits for it to stop.
-
-    The group ``stock`` has no committed offset in two partitions.
-    """
+    """Type the rest of the page. A consumer of ``billing`` runs until ``migrate`` waits for it to stop."""
     (reader.folder / "move.toml").write_text(MOVE)
-    (reader.folder / "groups.toml").write_text(GROUPS)
     committed(source, "billing", {"orders": [418, 300, 300], "invoices": [450, 450]})
     committed(target, "billing", {"source.orders": [414, 300, 300], "source.invoices": [450, 450]})
-    committed(source, "stock", {"items": [3]})
-    for place in ("eu", "us"):
-        committed(source, f"search-{place}", {f"clicks.{place}": [3, 4]})
     application = source.join("billing", "orders", "invoices", **{"client.id": "billing-1"})
-
-    def for_real() -> None:
-        clusters = "--bootstrap-server a:9092 --to-bootstrap-server b:9092"
-        reader.type(
-            f"migrate-groups migrate move.toml {clusters} --on-existing forward",
-            when={"stop its applications now": lambda: source.leave(application)},
-        )
-
-    reader.reads("docs/move-to-another-cluster.md", before={"groups.toml": for_real}, codes={"groups.toml": 3})
+    stop = {"stop its applications now": lambda: source.leave(application)}
+    reader.reads("docs/two-clusters.md", when={"move.toml --bootstrap": stop})
 
 
 def _mirror(source: BrokerWorld, target: BrokerWorld, topics: Mapping[str, int]) -> None:

@@ -55,7 +55,6 @@ def _replay(reader: Reader, world: BrokerWorld) -> None:
 
     at = "migrate-groups rewind --group shop -o at.csv --to-datetime"
     reader.type(f"{at} 2026-11-20T02:30:00", code=2)
-    reader.type(f"{at} 2026-10-04T02:30:00 --timezone Australia/Sydney", code=2)
     reader.reads("docs/replay.md", before={"watch": consumed})
 
 

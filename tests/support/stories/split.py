@@ -44,6 +44,19 @@ def step_by_step(reader: Reader) -> None:
     reader.reads("docs/split-a-group.md", before={"--fan-out": forget_the_split, "apply some.csv": forget_the_split})
 
 
+def of_a_fleet(reader: Reader) -> None:
+    """Type docs/fleets.md. The group ``orders-apac`` has no committed offset in one partition of ``items``."""
+    world = reader.starts()
+    world.create_topic(3, topic="items")
+    for group in ("orders-eu", "orders-us", "billing"):
+        committed(world, group, {f"{group}.sent": [3, 4, 5]})
+    world.produce("items", 0, 5)
+    committed(world, "orders-apac", {"items": [3, 0]})
+    [fleet] = blocks(PAGES["docs/fleets.md"].read_text(), "toml")
+    (reader.folder / "fleet.toml").write_text(fleet)
+    reader.reads("docs/fleets.md", codes={"--dry-run": 3})
+
+
 def in_production(reader: Reader) -> None:
     world = reader.starts()
     for group in ("big-group", "staging-big"):
