@@ -14,9 +14,15 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
-from migrate_groups.migration.reading.requests import describe_group, existing, not_empty, own_topics
+from migrate_groups.migration.reading.requests import (
+    describe_group,
+    existing,
+    not_empty,
+    own_topics,
+    read_all_committed,
+)
 from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe, read_early
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
 from migrate_groups.snapshots.times import span_in_words
@@ -38,6 +44,8 @@ class Wait:
     - settle: after the stop, seconds in which no committed offset and no member may change; 0: skip this.
     - offsets: read the committed offsets, and wait for pending transactional commits, even if ``settle`` is 0.
     - may_be_gone: a group that does not exist counts as stopped.
+    - expected: topics that the groups probably have committed offsets for. They are described at the same time as the
+      committed offsets are read, which saves a round trip.
     - progress: called after each check.
     - doing: called with a line for the user when ``settle`` begins.
     - get_ready: called at the beginning of ``settle``, and part of it. Gets what was observed of each group.
@@ -47,6 +55,7 @@ class Wait:
     settle: float = 10.0
     offsets: bool = False
     may_be_gone: bool = False
+    expected: Collection[str] = ()
     progress: StopProgress = lambda reasons, looks, seconds: None
     doing: Callable[[str], None] = lambda line: None
     get_ready: Callable[[Mapping[str, ObservedGroup]], object] = lambda looks: None
@@ -198,4 +207,11 @@ def _look(
     reasons = running(description, topics)
     if reasons or not offsets:
         return reasons, ObservedGroup(description=description, topics={}, committed={})
+    if early is None and how.expected:
+        early = read_early(reader, group, how.expected, lambda: _with_all_offsets(reader, description))
     return [], observe(reader, description, lambda own: own if topics is None else topics, early=early)
+
+
+def _with_all_offsets(reader: GroupReader, description: GroupDescription) -> GroupWithOffsets:
+    """Return a described group with all its committed offsets, as they are now."""
+    return GroupWithOffsets(description, read_all_committed(reader, [description.group])[description.group])

@@ -10,9 +10,9 @@ from migrate_groups.planning.checks.source import holding, may_consume, shows_to
 
 # Measured: 0.6 s for 10,000 partitions, 3.6 s for 50,000 (docs/evidence/performance.md).
 _PARTITIONS_A_SECOND = 10_000
-# From the stop to START: three until settle begins (description, offsets, topics) and six from its end; without settle
+# From the stop to START: two until settle begins (description; offsets and topics) and six from its end; without settle
 # 21 (docs/kafka-behaviour.md#which-reading-comes-after-which).
-_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 9, 21
+_ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 8, 21
 # Seconds: the default of heartbeat.interval.ms; and what members of KIP-848 groups took, as measured
 # (docs/kafka-behaviour.md#members-and-states).
 _CLASSIC_HEARTBEAT, _KIP_848_REBALANCE = 3.0, 2.3

@@ -244,6 +244,7 @@ class CutOver:
             settle=self._options.settle,
             offsets=self._commits_pend,
             may_be_gone=self._may_be_gone,
+            expected=self._shown.reading.observed.topics,
             progress=self._look_on,
             doing=self._events.doing,
             get_ready=self._get_ready,
