@@ -25,8 +25,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "commands.md"
 _SHARED_BY = 6
 _HEAD = """# Commands
 
-The help of each command. `migrate-groups COMMAND --help` prints all of its options; this page has options of six or more
-commands [once](#options-of-many-commands). [Exit codes and environment variables](exit-codes-and-environment.md).
+The help of each command. `migrate-groups COMMAND --help` prints all of its options; this page has options of six or
+more commands [once](#options-of-many-commands). [Exit codes and environment variables](exit-codes-and-environment.md).
 
 ## Options of many commands
 
