@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -31,6 +32,8 @@ OTHERS |= {"--delete", "--delete-offsets", "--describe", "--execute", "--list", 
 OTHERS |= {"--validate-regex"}
 # Those of scripts/any_order.py.
 OTHERS |= {"--broker", "--revert"}
+MOST_WORDS = {"what users read": 28_200, "reference by hand": 8_800, "evidence": 14_800}
+"""The largest number of words that each kind of page may have: what it had when it last got shorter."""
 
 
 def named(page: Path) -> str:
@@ -194,6 +197,22 @@ def test_reference_of_the_commands_is_current():
     code = "import sys; sys.path.insert(0, 'scripts'); from write_reference import PAGE, reference; "
     code += "sys.exit('run scripts/write_reference.py' if PAGE.read_text() != reference() else 0)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_documentation_only_gets_shorter():
+    """No kind of page has more words than `MOST_WORDS` allows. Lower the number there with the words."""
+    counted = runpy.run_path(str(ROOT / "scripts" / "count_words.py"))["words"]()
+    words = {kind: sum(counted[kind].values()) for kind in MOST_WORDS}
+    assert [f"{kind}: {words[kind]}" for kind, most in MOST_WORDS.items() if words[kind] > most] == []
+
+
+def test_each_kind_of_page_has_a_budget_in_contributing():
+    """CONTRIBUTING.md names the budget that ``scripts/count_words.py`` prints for each kind of page."""
+    budget = runpy.run_path(str(ROOT / "scripts" / "count_words.py"))["BUDGET"]
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [
+        words for words in budget.values() if words and f" {words:,};" not in text and f" {words:,}." not in text
+    ] == []
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

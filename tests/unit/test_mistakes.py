@@ -1,11 +1,10 @@
 """Ordinary mistakes: each is answered with one line that says what happened, to what, and what to do.
 
-``docs/reference/exit-codes-and-environment.md`` lists them, with a part of the line.
+``docs/troubleshooting.md`` lists them, with a part of the line.
 """
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections.abc import Callable
@@ -21,9 +20,9 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from tests.support.cli import Cli, CliHere
 from tests.support.connected import Connected
+from tests.support.messages import entries
 from tests.support.planning import handed_over
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes-and-environment.md"
 INVOICES, MAIL = TopicPartition("invoices", 0), TopicPartition("mail", 0)
 RUN = "split.toml.run"
 SPEC = """source = "big-group"
@@ -136,8 +135,7 @@ UNREACHABLE = {"the address of the broker is wrong": 5, "the port speaks TLS": 5
 
 def rows() -> dict[str, tuple[int, str]]:
     """Return what the page says of each mistake: the exit code, and a part of the line."""
-    found = re.findall(r"^\| (.+?) \| (\d+) \| `(.+)` \|$", PAGE.read_text().partition("## Mistakes")[2], re.M)
-    return {mistake: (int(code), line) for mistake, code, line in found}
+    return {each.meaning: (each.code, each.fragments[0]) for each in entries()}
 
 
 def said(cli: CliHere, command: str, code: int) -> str:
@@ -153,7 +151,7 @@ def said(cli: CliHere, command: str, code: int) -> str:
 def test_the_page_lists_these_mistakes():
     """The page has a row for each mistake that is tested here, with its exit code."""
     codes = {mistake: each.code for mistake, each in MISTAKES.items()} | UNREACHABLE
-    assert {mistake: code for mistake, (code, _) in rows().items()} == codes
+    assert {mistake: rows().get(mistake, (None,))[0] for mistake in codes} == codes
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
