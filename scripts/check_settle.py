@@ -6,8 +6,10 @@ This is no test, because it takes hundreds of hand-overs, and what one of them l
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_settle.py --file runs.jsonl``. It starts a Kafka
 with the default group.initial.rebalance.delay.ms (3 s). Each run hands a group over with one kind of straggler
 (``tests/support/stragglers.py``), one length of ``--settle``, and ``--hold`` or not. It counts the records that were
-skipped or processed twice. Many runs are under way at once, because they wait most of the time. Each result is a line
-of the file. A run that is in the file already is not repeated. The script prints Markdown tables.
+skipped or processed twice: a producer appends 20 records a second, and a ledger has every record that the old and new
+consumers process. The new consumer starts at START, and the old ones stop as soon as `migrate` names them. Many runs
+are under way at once, because they wait most of the time. Each result is a line of the file. A run that is in the file
+already is not repeated. The script prints Markdown tables.
 """
 
 from __future__ import annotations

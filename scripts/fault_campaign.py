@@ -1,7 +1,22 @@
 """Run commands on 3 brokers, each with one fault: ``.venv/bin/python scripts/fault_campaign.py --seeds 1-1000``.
 
-A run's seed gives its scenario, its fault and the step of the fault. ``tests/support/campaign/`` describes a run and
-what must hold after it. Each failing run is printed as JSON, and tables of all runs at the end. Exit 1 if a run failed.
+A run's seed gives its scenario, its fault and the step of the fault; consecutive seeds go through all pairs of scenario
+and fault. A step is the time before or after a request to the cluster, a question to the second client, or a write of
+the receipt. Half of the runs choose a step from the first write of the receipt on. The fault happens at the step, or
+while the command continues. For cut and slow connections both clients reach the brokers through a proxy of the tests.
+The clock jumps only in the process of the command, and monotonic clocks do not jump.
+
+After the command, and again after its re-run, on a repaired cluster:
+
+1. Each partition has the offset that the receipt states. If its outcome is open, it has the offset from before or the
+   planned one. If the exit code says that nothing was written, nothing was.
+2. The re-run completes what is open, with exit code 0. All groups have exactly the offsets that they must have, also
+   those that the command does not write.
+3. The applications process every record that was not processed, once. Of a transactional application only output of
+   committed transactions counts. A replay group processes every record from its offset on, the live group each once.
+
+``tests/support/campaign/`` describes the scenarios, the faults and the checks. Each failing run is printed as JSON, and
+tables of all runs at the end. Exit 1 if a run failed.
 
 ``--results FILE`` adds a line of JSON for each run to a file. The same command again leaves out the seeds that have a
 verdict in the file; several processes may share it. ``--seeds 417`` runs one seed again. The seed decides which

@@ -1,7 +1,7 @@
 """What the runs of this tool have claimed: which group handed a partition over to which one, as the cluster keeps it.
 
 The claims on a group's partitions are in the group's journal, a consumer group that this tool owns
-(`model.offsets_topic.journal_group`). They are the metadata of its committed offsets (docs/runs.md#runs-that-overlap).
+(`model.offsets_topic.journal_group`). They are the metadata of its committed offsets (docs/run-states.md#journals).
 """
 
 from __future__ import annotations

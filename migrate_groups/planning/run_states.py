@@ -1,7 +1,7 @@
 """What each command (hand-over, rollback, hand-back, delete-offsets) may do with a partition in a given state.
 
-The state follows from the writes in the receipt (the record of a run). The table is in docs/runs.md. A write that the
-state allows is also checked against the brokers.
+The state follows from the writes in the receipt (the record of a run). The table is in docs/run-states.md. A write
+that the state allows is also checked against the brokers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What a command (hand-over, rollback, …) does with a partition in a given state. The table is in docs/runs.md.
+    """What a command (hand-over, …) does with a partition in a given state. The table is in docs/run-states.md.
 
     - start: begin a new write.
     - resume: continue an earlier write of the same command.
@@ -116,7 +116,7 @@ WORKS = frozenset({Step.START, Step.RESUME, Step.UNDO, Step.ALLOW})
 
 
 def step(state: State, verb: Verb) -> Step:
-    """Return what a command does with a partition in this state: write, skip it, or refuse (table in docs/runs.md)."""
+    """Return what a command does with a partition in this state: write, skip or refuse (docs/run-states.md)."""
     return _TABLE[state][_VERBS.index(verb)]
 
 

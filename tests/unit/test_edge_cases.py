@@ -79,7 +79,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
 def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
     """If the broker refuses a further hand-over of a partition, its state does not change.
 
-    Only the state ``undone`` becomes ``new`` (docs/runs.md).
+    Only the state ``undone`` becomes ``new`` (docs/run-states.md).
     """
     handed_over = hand_over(cluster)
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK

@@ -46,7 +46,7 @@ def verbs(cli: Connected) -> list[str]:
 
 
 def test_the_table_in_the_docs_matches_the_code():
-    """The table in docs/runs.md agrees with the code on what each command does in each state of a partition."""
+    """The table in docs/run-states.md agrees with the code on what each command does in each state of a partition."""
     words = {
         Step.START: ("start", "start anew"),
         Step.RESUME: ("resume",),
@@ -56,7 +56,7 @@ def test_the_table_in_the_docs_matches_the_code():
         Step.SKIP: ("skip",),
         Step.REFUSE: ("refuse",),
     }
-    lines = (Path(__file__).parents[2] / "docs" / "runs.md").read_text().splitlines()
+    lines = (Path(__file__).parents[2] / "docs" / "run-states.md").read_text().splitlines()
     rows = {cells[1].strip(): cells[2:6] for line in lines if len(cells := line.split("|")) == 8}
     for state in State:
         (row,) = (cells for name, cells in rows.items() if name.removesuffix(" (open)") == state)

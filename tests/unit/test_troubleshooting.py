@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from migrate_groups.planning.checks.registry import REGISTRY
-from tests.support.messages import ANY, PAGE, ROOT, all_texts, entries, raised
-from tests.unit.test_docs import tables_of_checks
+from tests.support.messages import ANY, PAGE, all_texts, entries, raised
+from tests.unit.test_docs import DOCS, tables_of_checks
 from tests.unit.test_mistakes import MISTAKES, UNREACHABLE
 
 OF_OWN = 12
@@ -38,8 +38,7 @@ def test_each_part_of_a_message_on_the_page_is_in_the_code():
 def test_each_check_that_can_refuse_is_on_the_page():
     """The page names each check, except those whose table says that they never refuse a write."""
     section = PAGE.read_text().split("## Exit code 3")[1].split("\n|")[0]
-    pages = [ROOT / "docs" / "reference" / "checks.md", ROOT / "docs" / "two-clusters.md"]
-    rows = [row for page in pages for table in tables_of_checks(page) for row in table]
+    rows = [row for page in DOCS for table in tables_of_checks(page) for row in table]
     refusing = {row[0].strip() for row in rows if "never." not in (row[1][:6], row[2][:6]) or "`pending`" in row[1]}
     names = {rule.name for rule in REGISTRY}
     assert {*re.findall("`([^`]+)`", section)} == names - ({row[0].strip() for row in rows} - refusing)

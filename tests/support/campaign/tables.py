@@ -1,4 +1,4 @@
-"""The results of a campaign as Markdown tables, as docs/evidence/reliability.md shows them."""
+"""The results of a campaign as Markdown tables; docs/evidence/reliability.md has most of their columns."""
 
 from __future__ import annotations
 
