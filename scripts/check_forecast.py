@@ -117,9 +117,12 @@ class Clusters:
 
 @contextmanager
 def _members(servers: str, group: str, of: Sequence[tuple[Sequence[str], str]]) -> Iterator[list[Member]]:
-    made = [Member(servers, group, topics, protocol) for topics, protocol in of]
+    made: list[Member] = []
     try:
-        until(lambda: all(each.is_assigned for each in made), seconds=90)
+        # Brokers refuse KIP-848 members while the first classic members of a group join.
+        for is_first in (True, False):
+            made.extend(Member(servers, group, *each) for each in of if (each[1] == _KIP_848) == is_first)
+            until(lambda: all(each.is_assigned for each in made), seconds=90)
         yield made
     finally:
         for each in made:

@@ -34,6 +34,8 @@ NOT_AVAILABLE = (
 )
 # The broker timed out or had an internal error. The commit may be in the log nevertheless.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError, *NOT_AVAILABLE)
+# MemberType in ConsumerGroupDescribe v1; older versions do not have it, which is -1.
+_MEMBER_TYPES = {0: "classic", 1: "consumer"}
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 MISSING = kafka_errors.GroupIdNotFoundError.errno
 
@@ -94,6 +96,7 @@ def _consumer_member(member: Any) -> Member:
         client_id=member.client_id,
         host=member.client_host,
         group_instance_id=member.instance_id,
+        group_protocol=_MEMBER_TYPES.get(member.member_type, ""),
         assignment=frozenset(
             TopicPartition(each.topic_name, number) for each in assigned for number in each.partitions
         ),
@@ -117,6 +120,7 @@ def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
         client_id=member.client_id,
         host=member.client_host,
         group_instance_id=member.group_instance_id,
+        group_protocol="classic" if is_consumer else "",
         assignment=frozenset(TopicPartition(*partition) for partition in assignment),
         subscription=frozenset(subscription),
     )

@@ -49,6 +49,8 @@ class Member:
     """A member of a group as its coordinator reports it (docs/kafka-behaviour.md#members-and-states).
 
     - group_instance_id: None if the member is not static.
+    - group_protocol: ``classic`` or ``consumer``, as the client property ``group.protocol``. A KIP-848 group may
+      have both kinds (KIP-1099). Empty if the brokers do not report it, as before Kafka 4.0.
     - assignment: the assigned partitions. In a KIP-848 group, the member may not have received all of them yet.
     - subscription: the topics that the member subscribes to by name; empty in a classic group during a rebalance.
     - subscription_regex: the regular expression for topics to which the member subscribes (KIP-848); empty if none.
@@ -58,6 +60,7 @@ class Member:
     client_id: str
     host: str
     group_instance_id: str | None = None
+    group_protocol: str = ""
     assignment: frozenset[TopicPartition] = frozenset()
     subscription: frozenset[str] = frozenset()
     subscription_regex: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from migrate_groups.model.groups import GroupDescription, Member
@@ -13,9 +14,9 @@ _PARTITIONS_A_SECOND = 10_000
 # From the stop to START: two until settle begins (description; offsets and topics) and six from its end; without settle
 # 21 (docs/kafka-behaviour.md#which-reading-comes-after-which).
 _ROUND_TRIPS, _ROUND_TRIPS_WITHOUT_SETTLE = 8, 21
-# Seconds: the default of heartbeat.interval.ms; and what members of KIP-848 groups took, as measured
+# Seconds between heartbeats: the defaults of heartbeat.interval.ms and of group.consumer.heartbeat.interval.ms
 # (docs/kafka-behaviour.md#members-and-states).
-_CLASSIC_HEARTBEAT, _KIP_848_REBALANCE = 3.0, 2.3
+_CLASSIC_HEARTBEAT, _KIP_848_HEARTBEAT = 3.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +73,14 @@ class PlannedStop:
 
         Until then the group's description does not show which members have which topics.
         """
-        members = len(self.may_stay)
-        if not (self.must_stop and members):
+        if not (self.must_stop and self.may_stay):
             return 0.0
-        if self.source.group_type == "consumer":
-            return _KIP_848_REBALANCE
+        protocols = [member.group_protocol or self.source.group_type for member in self.may_stay]
+        intervals = Counter(_CLASSIC_HEARTBEAT if each == "classic" else _KIP_848_HEARTBEAT for each in protocols)
         # Each learns of the rebalance at its next heartbeat, and the last one counts: of times that are spread evenly
-        # over the interval, the last one on average.
-        return _CLASSIC_HEARTBEAT * members / (members + 1)
+        # over the interval, the last one on average. If classic members rejoin a KIP-848 group, the others learn of it
+        # at a further heartbeat.
+        return sum(interval * members / (members + 1) for interval, members in intervals.items())
 
     @property
     def parts(self) -> dict[str, float]:

@@ -58,6 +58,7 @@ def test_members_have_client_id_assignment_and_subscription(world):
     assert member.assignment == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
     assert member.subscription == {topic}
     assert described.assignor == "range"
+    assert member.group_protocol == "classic"
     world.leave(joined)
     described = describe_group(world.writer, group)
     assert described.stopped
@@ -93,6 +94,22 @@ def test_kip_848_members_have_assignment_and_subscription(world):
     described = until(lambda: stable(describe_group(world.writer, group), state="Empty", members=0))
     assert described.stopped
     assert (described.group_type, described.protocol_type) == ("consumer", "consumer")
+
+
+@NEEDS_KIP_848
+def test_members_of_a_kip_848_group_have_their_protocol(world):
+    """A classic member that joins a KIP-848 group is described there with its own protocol (KIP-1099)."""
+    topic, other, group = world.create_topic(), world.create_topic(), world.name("group")
+    kip_848 = world.join(group, topic, **{"group.protocol": "consumer"})
+    (member,) = describe_group(world.writer, group).members
+    assert member.group_protocol == "consumer"
+    classic = world.join(group, other, **{"client.id": "classic"})
+    described = until(lambda: stable(describe_group(world.writer, group), members=2))
+    assert described.group_type == "consumer"
+    protocols = {member.client_id: member.group_protocol for member in described.members}
+    assert protocols == {"test-app": "consumer", "classic": "classic"}
+    for each in (kip_848, classic):
+        world.leave(each)
 
 
 def stable(described: GroupDescription, *, state: str = "Stable", members: int) -> GroupDescription | None:

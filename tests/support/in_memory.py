@@ -180,9 +180,16 @@ class InMemoryCluster:
         protocol_type: str = "consumer",
         assignor: str = "range",
     ) -> None:
-        """Add a member to a group, a classic consumer by default. The group is Stable at once."""
+        """Add a member to a group, a classic consumer by default. The group is Stable at once.
+
+        A KIP-848 group that a classic member joins stays one.
+        """
         joined = self._groups.setdefault(group, _Group())
-        joined.group_type, joined.protocol_type, joined.assignor = group_type, protocol_type, assignor
+        if protocol_type == "consumer":
+            member = replace(member, group_protocol=group_type)
+        is_kip_848 = group_type == "consumer" or (joined.members and joined.group_type == "consumer")
+        joined.group_type = "consumer" if is_kip_848 else group_type
+        joined.protocol_type, joined.assignor = protocol_type, assignor
         joined.members[member.member_id] = member
 
     def leave(self, group: str, member_id: str) -> None:

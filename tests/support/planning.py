@@ -10,7 +10,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
-from migrate_groups.migration.hand_over.prepared import Prepared
+from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver
 from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -19,14 +19,16 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.snapshots.split import SplitSpec
 from tests.support.clock import FakeClock
 
 
-def prepare(reader, *arguments, **options) -> Prepared:
+def prepare(reader, spec: SplitSpec, options: WriteOptions, clock, receipt=NOTHING_WRITTEN, *, hold=False) -> Prepared:
     """Return the plan of a hand-over within one cluster, as it is before the wait for the source group."""
-    return prepare_for(Clusters(reader), *arguments, **options)
+    return prepare_for(Clusters(reader), WantedHandOver(spec=spec, options=options, receipt=receipt, hold=hold), clock)
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:

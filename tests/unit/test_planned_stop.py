@@ -156,29 +156,30 @@ def test_a_far_cluster_takes_longer(cli, monkeypatch, round_trip, settle, expect
 
 
 @pytest.mark.parametrize(
-    ("group_type", "staying", "expected"),
+    ("staying", "expected"),
     [
-        ("classic", 1, 2),
-        ("classic", 9, 3),
-        ("consumer", 1, 2),
-        ("consumer", 9, 2),
-        ("classic", 0, 0),
-        ("consumer", 0, 0),
+        (["classic"], 2),
+        (["classic"] * 9, 3),
+        (["consumer"], 2),
+        (["consumer"] * 2, 3),
+        (["consumer", "classic"], 4),
+        ([], 0),
     ],
 )
-def test_members_that_stay_rejoin_first(cli, group_type, staying, expected):
-    """If members stay, the plan adds when the last of them is expected to have rejoined.
+@pytest.mark.parametrize("stopping", ["classic", "consumer"])
+def test_members_that_stay_rejoin_first(cli, staying, stopping, expected):
+    """If members stay, the plan adds when the last of them is expected to have rejoined, by its group protocol.
 
     If no member has to stop, nothing is added.
     """
     keep_audit_log(cli)
-    names = [f"audit-{number}" for number in range(staying)]
-    for name in names:
+    for number, group_type in enumerate(staying):
+        name = f"audit-{number}"
         member = Member(member_id=name, client_id=name, host="/h", subscription=frozenset({"audit.log"}))
         cli.cluster.join("old", member, group_type=group_type)
     assert "rejoined" not in notes(cli)[-1]
     member = Member(member_id="m", client_id="m", host="/h", subscription=frozenset({"t"}))
-    cli.cluster.join("old", member, group_type=group_type)
+    cli.cluster.join("old", member, group_type=stopping)
     step = f"{expected} s until the members that stay have rejoined, 10 s to settle, "
     assert (step in notes(cli)[-1]) == bool(expected)
     assert f"about {11 + expected} s" in notes(cli)[-1]

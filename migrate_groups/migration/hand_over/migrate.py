@@ -27,7 +27,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
-from migrate_groups.migration.hand_over.prepared import Prepared, prepare
+from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
 from migrate_groups.migration.journal import BothClusters, Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
@@ -277,16 +277,15 @@ def _shown(
         say_over(BothClusters(clusters.source, clusters.target), started, file, events)
         return None
     with events.working(f"reading group {spec.source}", not_known):
-        prepared = prepare(
-            clusters,
-            spec,
-            wanted.options,
-            clock,
-            file.receipt,
-            baseline,
+        hand_over = WantedHandOver(
+            spec=spec,
+            options=wanted.options,
+            receipt=file.receipt,
+            baseline=baseline,
             hold=wanted.hold,
             app_principals=wanted.app_principals,
         )
+        prepared = prepare(clusters, hand_over, clock)
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)

@@ -107,29 +107,35 @@ class Prepared:
             )
 
 
-def prepare(
-    clusters: Clusters,
-    spec: SplitSpec,
-    options: WriteOptions,
-    clock: Clock,
-    receipt: Receipt = NOTHING_WRITTEN,
-    baseline: SnapshotTable | None = None,
-    *,
-    hold: bool = False,
-    app_principals: Sequence[AppPrincipal] = (),
-) -> Prepared:
-    """Return the plan to show to the user while the source group may still run. Reads only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedHandOver:
+    """What `prepare` makes a plan of.
 
-    baseline: the source group's snapshot from an interrupted run, used if the group no longer exists. hold: also check
-    whether this tool can keep consumers out of the group. app_principals: also check whether these may read.
+    - receipt: the record of the run so far.
+    - baseline: the source group's snapshot from an interrupted run, used if the group no longer exists.
+    - hold: also check whether this tool can keep consumers out of the source group.
+    - app_principals: also check whether these may read.
+    """
+
+    spec: SplitSpec
+    options: WriteOptions
+    receipt: Receipt = NOTHING_WRITTEN
+    baseline: SnapshotTable | None = None
+    hold: bool = False
+    app_principals: Sequence[AppPrincipal] = ()
+
+
+def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prepared:
+    """Return the plan to show to the user while the source group may still run. Reads only.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
     `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
+    spec, options, receipt, baseline = hand_over.spec, hand_over.options, hand_over.receipt, hand_over.baseline
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
     targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
-    written = [*targets, *([spec.source] if hold else [])]
+    written = [*targets, *([spec.source] if hand_over.hold else [])]
     clusters = clusters.for_one_phase()
     reader = clusters.source
     reader.describe_topics(None)  # one request for all topics, so that none is requested again below
@@ -161,11 +167,11 @@ def prepare(
         group=reading.observed.description,
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
-        is_held=hold,
+        is_held=hand_over.hold,
         kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
-    readers = read_by(app_principals, planned.changes)
+    readers = read_by(hand_over.app_principals, planned.changes)
     applications = Applications(readers=readers, acls=clusters.target.acls(readers) if readers else Acls())
     journal = read_journal(BothClusters(clusters.source, clusters.target), planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
