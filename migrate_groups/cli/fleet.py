@@ -300,11 +300,13 @@ class FleetCommand:
             group = part.group
             approved = self._reviewed(group) or (_SHOWN, agreed[group].plan)
             one = self.hand_over(found.splits[group], self.run.of_group(group), approved, part)
+            one.terminal.sleep = clock.sleep
             before = Agreed(shown=agreed[group], topics=part.topics, ran_until=part.ran_until)
             one = replace(one, clock=clock, wanted=replace(one.wanted, agreed=before))
             outcome = one.write(clients, mirror)
             if outcome is not None:
-                one.terminal.show_result(outcome)
+                one.show_result(outcome)
+                one.check_started()
             return outcome
 
         rows: dict[str, FleetPart] = {}
