@@ -17,6 +17,7 @@ from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.hand_over import cut_over, migrate
 from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.migration.ways_back import go_back
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
@@ -540,6 +541,20 @@ def test_a_fleet_again_leaves_its_new_groups_out(cli):
     assert [each.group for each in cli.target.list_groups() if each.group.startswith("new.new")] == []
 
 
+def test_a_fleet_again_after_its_groups_were_deleted(cli):
+    """The new group of a deleted group is named and left out, unless the spec names it."""
+    cli.target.commit("orders", ORDERS, 20)
+    fleet(cli)
+    cli(*HERE)
+    cli.target.delete_group("orders")
+    cli.target.commit("stock", ORDERS, 20)
+    done = cli(*HERE)
+    assert "new.orders is left out: it has the name of the new group of orders: name it in groups" in done.stdout
+    assert cli.rows(done.stdout) == {"stock": ["moved", "1"]}
+    (cli.folder / "groups.toml").write_text(f"groups = ['new.orders']\nrename = ['*=new.*']\n{OPTIONS}", "utf-8")
+    assert cli.rows(cli(*HERE).stdout) == {"new.orders": ["moved", "1"]}
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
@@ -754,3 +769,42 @@ def test_an_interrupt_does_not_wait_for_a_stop_command(cli, monkeypatch):
     assert status == 130
     again = "nothing was written to the cluster; --stop-command has run: start the old applications again"
     assert err.splitlines()[-1] == f"interrupted; group orders: {again}; group stock: {again}"
+
+
+def moved(cli: Groups) -> Path:
+    """Hand over the groups ``orders`` and ``stock``, and return the folder of the fleet."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    fleet(cli)
+    cli(*HERE)
+    return cli.folder / "groups.toml.run"
+
+
+def test_an_invalid_receipt_does_not_stop_the_way_back_of_the_others(cli):
+    """If the receipt of one run is invalid, `rollback` of the folder says so, and undoes the others."""
+    run = moved(cli)
+    (run / "stock" / "receipt.json").write_text("{", encoding="utf-8")
+    status, out, err = cli.outcome("rollback", "groups.toml.run", "--yes")
+    assert (status, cli.rows(out)["orders"][0], cli.rows(out)["stock"][0]) == (2, "rolled", "invalid")
+    assert "1 of 2 groups not done: stock (invalid)" in err
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 30)
+
+
+def test_an_interrupted_way_back_says_what_is_done(cli, monkeypatch):
+    """If Ctrl-C interrupts a `rollback` of the folder, the last line does not say that nothing was written."""
+    moved(cli)
+    whole = go_back.go_back
+    done: list[Any] = []
+
+    def interrupted(clients, verb, file, *rest, **options):
+        if file.path.parent.name == "stock":
+            until(lambda: done)
+            raise KeyboardInterrupt
+        found = whole(clients, verb, file, *rest, **options)
+        done.append(found)
+        return found
+
+    monkeypatch.setattr(go_back, "go_back", interrupted)
+    status, _, err = cli.outcome("rollback", "groups.toml.run", "--yes")
+    assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: orders")
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 30)

@@ -61,12 +61,11 @@ Work = Callable[[Part[T], Clock], T]
 """Does the work on one part. Its clock is interrupted at its next pause if the command is interrupted."""
 
 
-def work_on_each(groups: Iterable[str], work: Work[T], clock: Clock, most: int = 16) -> list[Part[T]]:
-    """Do work on each group, at most so many at a time, and return the outcomes in the order of the groups.
+def work_on_each(parts: Sequence[Part[T]], work: Work[T], clock: Clock, most: int = 16) -> Sequence[Part[T]]:
+    """Do work on each part, at most so many at a time, and return the parts once each has ended.
 
     An error is an outcome. An interrupt stops all work, and is raised.
     """
-    parts = [Part[T](group) for group in groups]
     left, at_work = iter(parts), 0
     with _Threads(work, clock) as threads:
         while True:
