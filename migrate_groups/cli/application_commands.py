@@ -7,7 +7,8 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from migrate_groups.cli.console import talk
 from migrate_groups.errors import UsageError
 
 SECONDS_TO_START = 60.0
+_POLL_SECONDS = 0.05
 _STDERR = 2
 # Our variables hold credentials of the cluster, which the commands do not need.
 _OURS = "MIGRATE_GROUPS_"
@@ -72,18 +74,20 @@ class ApplicationCommand:
         except OSError as error:  # not raised, because the offsets may be written already
             self._failed = f"could not be started: {error.strerror}"
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, sleep: Callable[[float], object] = time.sleep) -> None:
         """Wait for the command to end, if it was started, and set `failure`.
 
-        If the command has not ended after ``seconds``, it counts as failed and is left running.
+        If the command has not ended after ``seconds``, it counts as failed and is left running. sleep: may raise an
+        error, which ends the wait.
         """
         if self._process is None:
             return
         if self._process.poll() is None:
             talk(f"waiting up to {seconds:g} s for {self.option} to end: {self.program}")
-        try:
-            code = self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        until = time.monotonic() + seconds
+        while (code := self._process.poll()) is None and time.monotonic() < until:
+            sleep(_POLL_SECONDS)
+        if code is None:
             self._failed = f"has not ended, and is left running as process {self._process.pid}"
             return
         if code < 0:

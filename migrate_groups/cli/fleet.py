@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -231,7 +231,7 @@ class FleetCommand:
 
     def _planned(self, reader: GroupReader, mirror: Mirror | None) -> tuple[FoundGroups, list[Part[Prepared | None]]]:
         """Return the groups, and the plan of each; None for a group that has been handed over and has started."""
-        from migrate_groups.migration.hand_over.fleet import work_on_each
+        from migrate_groups.migration.hand_over.fleet import Part, work_on_each
         from migrate_groups.migration.reading.phase import for_one_phase
 
         # One phase for all plans, so that the topics of the cluster are read once.
@@ -251,7 +251,8 @@ class FleetCommand:
                 one.terminal.planned(prepared.plan, prepared.rows)
             return prepared
 
-        parts = work_on_each(found.splits, plan, self.clock)
+        parts = [Part["Prepared | None"](group) for group in found.splits]
+        work_on_each(parts, plan, self.clock)
         if self.plans is not None:
             from migrate_groups.cli.plans import save_plan
             from migrate_groups.files.runs.run_dir import plan_of_group
@@ -300,11 +301,13 @@ class FleetCommand:
             group = part.group
             approved = self._reviewed(group) or (_SHOWN, agreed[group].plan)
             one = self.hand_over(found.splits[group], self.run.of_group(group), approved, part)
+            one.terminal.sleep = clock.sleep
             before = Agreed(shown=agreed[group], topics=part.topics, ran_until=part.ran_until)
             one = replace(one, clock=clock, wanted=replace(one.wanted, agreed=before))
             outcome = one.write(clients, mirror)
             if outcome is not None:
-                one.terminal.show_result(outcome)
+                one.show_result(outcome)
+                one.check_started()
             return outcome
 
         rows: dict[str, FleetPart] = {}
@@ -324,12 +327,8 @@ class FleetCommand:
             progress=shown.tell,
             ended=ended,
         )
-        try:
+        with telling(parts):
             fleet.run()
-        except BaseException:  # an interrupt may come out as another error
-            tell_interrupted(parts)
-            raise
-        written.so_far.set("; ".join(_written(parts)))
         return rows
 
     def _named(self, found: FoundGroups) -> dict[str, Named]:
@@ -404,8 +403,18 @@ def fail(found: FleetDocument) -> None:
         raise ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
 
 
-def tell_interrupted(parts: Iterable[Part[WriteResult | None]]) -> None:
-    """Set the message for an interrupted command: what was written to groups at work, and which groups are done."""
+@contextmanager
+def telling(parts: Sequence[Part[WriteResult | None]]) -> Iterator[None]:
+    """Set the message for an interrupt in or after the block: what was written to which groups."""
+    try:
+        yield
+    except BaseException:  # an interrupt may come out as another error
+        _tell_interrupted(parts)
+        raise
+    written.so_far.set("; ".join(_written(parts)))
+
+
+def _tell_interrupted(parts: Iterable[Part[WriteResult | None]]) -> None:
     told: list[str] = []
     for part in parts:
         so_far: str = part.context.run(written.so_far.get)

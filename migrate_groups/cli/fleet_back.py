@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show_as, speaker, talk
-from migrate_groups.cli.fleet import FleetTerminal, Named, document, fail, row_of_result
+from migrate_groups.cli.fleet import FleetTerminal, Named, document, fail, row_of_result, telling
 from migrate_groups.cli.typed_command import without_dry_run
-from migrate_groups.errors import Refused
+from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.text import counted, some
 
@@ -61,7 +61,7 @@ class FleetBack:
 
         Raises `Refused` if the user does not agree, and an error with the most serious exit code if runs failed.
         """
-        from migrate_groups.migration.hand_over.fleet import work_on_each
+        from migrate_groups.migration.hand_over.fleet import Part, work_on_each
 
         with opened as clients:
             named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
@@ -74,7 +74,10 @@ class FleetBack:
             def carry_out(part: Part[WriteResult | None], clock: Clock) -> WriteResult | None:
                 return self._carry_out(clients, named[part.group], clock)
 
-            for part in work_on_each(due, carry_out, self.clock, most=_MOST_AT_WORK):
+            parts = [Part["WriteResult | None"](run) for run in due]
+            with telling(parts):
+                work_on_each(parts, carry_out, self.clock, most=_MOST_AT_WORK)
+            for part in parts:
                 rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
                 named[part.group].tell_end(part, rows[part.group])
         done = document(rows.values(), {}, dry_run=False)
@@ -85,16 +88,11 @@ class FleetBack:
         self, reader: GroupReader, elsewhere: GroupReader | None
     ) -> tuple[dict[str, Named], list[Part[Plan | None]]]:
         """Return the runs by the name of their folder, and the plan of each; None if nothing is left to do."""
-        from migrate_groups.files.runs import receipt_json
         from migrate_groups.files.runs.receipt_file import open_receipt
-        from migrate_groups.migration.hand_over.fleet import work_on_each
+        from migrate_groups.migration.hand_over.fleet import Part, work_on_each
         from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 
-        named = {}
-        for run in self.runs:
-            receipt = receipt_json.load(run.receipt)
-            targets = {group for group, *_ in receipt.partition_states}
-            named[run.folder.name] = Named(some(receipt.source_groups), some(targets), run.folder)
+        named = {run.folder.name: _named(run) for run in self.runs}
 
         def plan(part: Part[Plan | None], clock: Clock) -> Plan | None:
             one = named[part.group]
@@ -104,7 +102,7 @@ class FleetBack:
                     return None
                 return plan_way_back(reader, self.verb, file, clock, elsewhere)
 
-        return named, work_on_each(named, plan, self.clock)
+        return named, [*work_on_each([Part["Plan | None"](run) for run in named], plan, self.clock)]
 
     def _carry_out(self, clients: Clients, one: Named, clock: Clock) -> WriteResult | None:
         from migrate_groups.files.runs.receipt_file import open_receipt
@@ -127,3 +125,14 @@ class FleetBack:
         written.so_far.set("")
         given = self.terminal
         return FleetTerminal(yes=True, output_format=given.output_format, by=given.by, events=given.events)
+
+
+def _named(run: RunDir) -> Named:
+    """Return the groups of a run; only its folder if the receipt is invalid, which fails later, as its outcome."""
+    from migrate_groups.files.runs import receipt_json
+
+    try:
+        receipt = receipt_json.load(run.receipt)
+    except MigrateGroupsError:
+        return Named(run.folder.name, run.folder.name, run.folder)
+    return Named(some(receipt.source_groups), some({group for group, *_ in receipt.partition_states}), run.folder)

@@ -81,18 +81,30 @@ class HandOver:
         if outcome is None:
             self._show_receipt()
             return
-        launch = self.terminal.commands.start
-        failure = launch.failure if launch else ""
+        self.show_result(outcome)
+        self._say_what_is_next(outcome)
+        self.check_started()
+
+    def show_result(self, outcome: WriteResult) -> None:
+        """Show the result of `write`. Raises `PartlyApplied` as the terminal does, and names a failed start as well."""
         try:
             self.terminal.show_result(outcome)
         except PartlyApplied as error:
+            failure = self._failure_of_start
             raise PartlyApplied(f"{error}; {failure}" if failure else str(error)) from None
-        self._say_what_is_next(outcome)
-        if failure:
+
+    def check_started(self) -> None:
+        """Raise `PartlyApplied` if the command of ``--start-command`` failed."""
+        if failure := self._failure_of_start:
             raise PartlyApplied(
                 f"{failure}; the offsets are written and read back: see which new applications run, and start the "
                 "others by hand"
             )
+
+    @property
+    def _failure_of_start(self) -> str:
+        launch = self.terminal.commands.start
+        return launch.failure if launch else ""
 
     def _show_receipt(self) -> None:
         from migrate_groups.files.runs import receipt_json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,7 @@ class Terminal(Reporter):
     - by: who writes, and why.
     - events: where each event is written as well; None: nowhere.
     - sources: the groups that hand over, as far as the plan does not name them.
+    - sleep: waits between two looks at a running command; an error that it raises ends the wait.
     """
 
     yes: bool = False
@@ -61,6 +63,7 @@ class Terminal(Reporter):
     by: WrittenBy = NOT_KNOWN
     events: EventLog | None = None
     sources: Collection[str] = ()
+    sleep: Callable[[float], object] = time.sleep
     _targets: Collection[str] = field(default=(), init=False)
     _offsets: int | None = field(default=None, init=False)
     _stop: PlannedStop | None = field(default=None, init=False)
@@ -154,7 +157,7 @@ class Terminal(Reporter):
         written.so_far.set(f"{written.NOTHING}; {command.option} has run: start the old applications again")
         stop_json.save(stop, file)
         command.start({"GROUP": stop.source.group, "TOPICS": topics, "STOP_FILE": str(file.absolute())})
-        command.wait(stop.wait)
+        command.wait(stop.wait, self.sleep)
         if command.failure:
             raise Refused(f"{command.failure}; nothing was written")
 
@@ -171,7 +174,7 @@ class Terminal(Reporter):
             return
         talk(f"nothing was written; starting the old applications again: {command.program}")
         command.start()
-        command.wait(SECONDS_TO_START)
+        command.wait(SECONDS_TO_START, self.sleep)
         if command.failure:
             talk(f"{command.failure}: START THE OLD APPLICATIONS NOW, by hand")
         else:
@@ -276,7 +279,7 @@ class Terminal(Reporter):
     def ending(self) -> None:
         """Wait for the command of ``--start-command``, if it has been started."""
         if self.commands.start is not None:
-            self.commands.start.wait(SECONDS_TO_START)
+            self.commands.start.wait(SECONDS_TO_START, self.sleep)
 
     def _confirms(self, plan: Plan) -> bool:
         from migrate_groups.show import planned_stop

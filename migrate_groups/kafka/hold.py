@@ -46,6 +46,7 @@ class Holds:
         self.session = KafkaConnection(impatient)
         self._held: dict[str, Hold] = {}
         self._lock = threading.Lock()
+        self._is_sending = False
 
     def close(self) -> None:
         """Close the connection for heartbeats."""
@@ -55,7 +56,8 @@ class Holds:
         """Send heartbeats for a group from now on."""
         with self._lock:
             self._held[hold.group] = hold
-            if len(self._held) == 1:
+            if not self._is_sending:
+                self._is_sending = True
                 threading.Thread(target=self._send_heartbeats, name="heartbeats", daemon=True).start()
 
     def remove(self, hold: Hold) -> None:
@@ -84,6 +86,7 @@ class Holds:
         while True:
             with self._lock:
                 holds = [*self._held.values()]
+                self._is_sending = bool(holds)
             if not holds:
                 return
             began = time.monotonic()

@@ -46,14 +46,18 @@ class Together(Generic[V, T]):
         return {group: found[group] for group in wanted}
 
     def _make(self, joined: _Joined[V, T]) -> None:
-        has_turn = self._turn.acquire(timeout=_PATIENCE_SECONDS)
-        try:
+        has_turn = False
+        try:  # an interrupt may come at any time, and must not keep the joined calls waiting
+            has_turn = self._turn.acquire(timeout=_PATIENCE_SECONDS)
             with self._lock:
                 if self._next is joined:
                     self._next = None
             joined.found = self._call(joined.wanted)
         except BaseException as error:
             joined.error = error
+            with self._lock:
+                if self._next is joined:
+                    self._next = None
             raise
         finally:
             joined.done.set()

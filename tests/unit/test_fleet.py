@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,15 @@ from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.hand_over import cut_over
+from migrate_groups.migration.hand_over import cut_over, migrate
 from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.migration.ways_back import go_back
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import until
 from tests.support.cli import CliHere
 from tests.support.documents import parsed
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
@@ -538,6 +541,20 @@ def test_a_fleet_again_leaves_its_new_groups_out(cli):
     assert [each.group for each in cli.target.list_groups() if each.group.startswith("new.new")] == []
 
 
+def test_a_fleet_again_after_its_groups_were_deleted(cli):
+    """The new group of a deleted group is named and left out, unless the spec names it."""
+    cli.target.commit("orders", ORDERS, 20)
+    fleet(cli)
+    cli(*HERE)
+    cli.target.delete_group("orders")
+    cli.target.commit("stock", ORDERS, 20)
+    done = cli(*HERE)
+    assert "new.orders is left out: it has the name of the new group of orders: name it in groups" in done.stdout
+    assert cli.rows(done.stdout) == {"stock": ["moved", "1"]}
+    (cli.folder / "groups.toml").write_text(f"groups = ['new.orders']\nrename = ['*=new.*']\n{OPTIONS}", "utf-8")
+    assert cli.rows(cli(*HERE).stdout) == {"new.orders": ["moved", "1"]}
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
@@ -658,3 +675,136 @@ def test_the_outage_begins_with_the_last_reading_in_which_the_group_ran(cli, mon
     monkeypatch.setattr(FleetCommand, "_handed_over", stopped)
     document = parsed(cli(*HERE, "--format", "json").stdout)
     assert document["groups"][0]["outage"] >= 0
+
+
+def test_a_failed_start_command_makes_its_group_incomplete(cli):
+    """If ``--start-command`` fails for a group, its verdict is ``incomplete``, and the exit code is 4, not 0."""
+    for group in ("orders", "stock"):
+        cli.target.commit(group, ORDERS, 20)
+    fleet(cli)
+    start = cli.folder / "start.sh"
+    start.write_text('#!/bin/sh\ntest "$(basename "$MIGRATE_GROUPS_RUN_DIR")" = stock\n', encoding="utf-8")
+    start.chmod(0o755)
+    status, out, err = cli.outcome(*HERE, "--start-command", str(start))
+    assert (status, cli.rows(out)["orders"][0], cli.rows(out)["stock"][0]) == (4, "incomplete", "moved")
+    assert f"orders → new.orders: error: --start-command: {start} ended with exit code 1; the offsets are" in err
+
+
+@pytest.mark.parametrize("phase", ["plan_migration", "migrate"])
+def test_a_bug_in_one_group_does_not_stop_the_others(cli, monkeypatch, phase):
+    """After an unexpected error, the other groups are moved. Its group has failed, and the exit code is 1."""
+    for group in ("orders", "stock"):
+        cli.target.commit(group, ORDERS, 20)
+    fleet(cli)
+    whole = getattr(migrate, phase)
+
+    def fails_for_stock(first, wanted, *rest):
+        if wanted.file.spec.source == "stock":
+            raise KeyError("bug")
+        return whole(first, wanted, *rest)
+
+    seen: list[Any] = []
+    monkeypatch.setattr(migrate, phase, fails_for_stock)
+    monkeypatch.setattr("threading.excepthook", seen.append)
+    status, out, err = cli.outcome(*HERE)
+    assert (status, cli.rows(out)["orders"][0], cli.rows(out)["stock"][0]) == (1, "moved", "failed")
+    assert "group 'stock': an unexpected failure: KeyError: 'bug'; please report it" in out
+    assert "1 of 2 groups not done: stock (failed)" in err.splitlines()[-1]
+    assert [each.exc_type for each in seen] == [KeyError]
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (20, None)
+
+
+def test_a_cluster_that_does_not_answer_during_the_wait_does_not_stop_groups_at_work(cli, monkeypatch):
+    """If the groups can't be described for a moment, the fleet asks again."""
+    for group in ("orders", "stock"):
+        cli.target.commit(group, ORDERS, 20)
+    running(cli, "stock")
+    fleet(cli)
+    asked = []
+
+    describe = cli.target.describe_groups
+
+    def silent(groups):
+        asked.append(groups)
+        if len(asked) == 1:
+            raise mg.ClusterUnavailable("no answer")
+        if len(asked) == 2:
+            cli.target.leave("stock", "stock")
+        return describe(groups)
+
+    hand_over = FleetCommand._handed_over
+
+    def begun(self, *arguments):
+        monkeypatch.setattr(cli.target, "describe_groups", silent)
+        return hand_over(self, *arguments)
+
+    monkeypatch.setattr(FleetCommand, "_handed_over", begun)
+    assert {row[0] for row in cli.rows(cli(*HERE).stdout).values()} == {"moved"}
+    assert asked[0] == ["orders", "stock"]
+
+
+def test_an_interrupt_does_not_wait_for_a_stop_command(cli, monkeypatch):
+    """If the command is interrupted while a ``--stop-command`` runs, it ends, and says what to start again."""
+    for group in ("orders", "stock"):
+        cli.target.commit(group, ORDERS, 20)
+    fleet(cli)
+    stop = cli.folder / "stop.sh"
+    stop.write_text(
+        '#!/bin/sh\ntest "$MIGRATE_GROUPS_GROUP" = orders && exit\ntouch begun\n'
+        "for try in $(seq 100); do test -e go-on && exit; sleep 0.1; done; touch ended\n",
+        encoding="utf-8",
+    )
+    stop.chmod(0o755)
+
+    def interrupted(_):
+        until((cli.folder / "begun").exists)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupted)
+    try:
+        status, _, err = cli.outcome(*HERE, "--stop-command", str(stop))
+        assert not (cli.folder / "ended").exists()
+    finally:
+        (cli.folder / "go-on").touch()
+    assert status == 130
+    again = "nothing was written to the cluster; --stop-command has run: start the old applications again"
+    assert err.splitlines()[-1] == f"interrupted; group orders: {again}; group stock: {again}"
+
+
+def moved(cli: Groups) -> Path:
+    """Hand over the groups ``orders`` and ``stock``, and return the folder of the fleet."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    fleet(cli)
+    cli(*HERE)
+    return cli.folder / "groups.toml.run"
+
+
+def test_an_invalid_receipt_does_not_stop_the_way_back_of_the_others(cli):
+    """If the receipt of one run is invalid, `rollback` of the folder says so, and undoes the others."""
+    run = moved(cli)
+    (run / "stock" / "receipt.json").write_text("{", encoding="utf-8")
+    status, out, err = cli.outcome("rollback", "groups.toml.run", "--yes")
+    assert (status, cli.rows(out)["orders"][0], cli.rows(out)["stock"][0]) == (2, "rolled", "invalid")
+    assert "1 of 2 groups not done: stock (invalid)" in err
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 30)
+
+
+def test_an_interrupted_way_back_says_what_is_done(cli, monkeypatch):
+    """If Ctrl-C interrupts a `rollback` of the folder, the last line does not say that nothing was written."""
+    moved(cli)
+    whole = go_back.go_back
+    done: list[Any] = []
+
+    def interrupted(clients, verb, file, *rest, **options):
+        if file.path.parent.name == "stock":
+            until(lambda: done)
+            raise KeyboardInterrupt
+        found = whole(clients, verb, file, *rest, **options)
+        done.append(found)
+        return found
+
+    monkeypatch.setattr(go_back, "go_back", interrupted)
+    status, _, err = cli.outcome("rollback", "groups.toml.run", "--yes")
+    assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: orders")
+    assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 30)

@@ -185,13 +185,13 @@ def test_the_receipt_is_locked_until_it_ends(cli, monkeypatch, watch_fails):
             raise ClusterUnavailable("the broker did not answer")
         return guard(*arguments)
 
-    def another_command(launch, seconds):
+    def another_command(launch, *waiting):
         if not refusals:
             with pytest.raises(Refused, match="another run uses") as refused, open_receipt(run / "receipt.json"):
                 pass
             refusals.append(refused)
             fifo.write_text("go on")
-        return wait(launch, seconds)
+        return wait(launch, *waiting)
 
     monkeypatch.setattr(carry_out, "guard", fails)
     monkeypatch.setattr(application_commands.ApplicationCommand, "wait", another_command)

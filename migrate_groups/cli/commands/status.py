@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -49,18 +50,18 @@ def status(
     from migrate_groups.cli.fleet import ERRORS
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.fleet import Part, work_on_each
-    from migrate_groups.migration.run_status import RunStatus
     from migrate_groups.show import run_status as views
 
     target.check()
-    several, parts = RunDir(run).several, list[Part[RunStatus]]()
+    several = RunDir(run).several
+    parts: Sequence[Part[RunStatus]] = []
     with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
         if several:
 
             def look(part: Part[RunStatus], clock: Clock) -> RunStatus:
                 return _of_run(RunDir(run).folder / part.group, reader, elsewhere)
 
-            parts = work_on_each((each.folder.name for each in several), look, SystemClock())
+            parts = work_on_each([Part(each.folder.name) for each in several], look, SystemClock())
             shown = views.fleet_status(run, {part.group: part.result or part.error for part in parts})
         else:
             shown = views.status(_of_run(run, reader, elsewhere), run, _lines(run))

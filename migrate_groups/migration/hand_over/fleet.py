@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -61,12 +61,11 @@ Work = Callable[[Part[T], Clock], T]
 """Does the work on one part. Its clock is interrupted at its next pause if the command is interrupted."""
 
 
-def work_on_each(groups: Iterable[str], work: Work[T], clock: Clock, most: int = 16) -> list[Part[T]]:
-    """Do work on each group, at most so many at a time, and return the outcomes in the order of the groups.
+def work_on_each(parts: Sequence[Part[T]], work: Work[T], clock: Clock, most: int = 16) -> Sequence[Part[T]]:
+    """Do work on each part, at most so many at a time, and return the parts once each has ended.
 
-    A `MigrateGroupsError` is an outcome. Another error, such as an interrupt, stops all work, and is raised.
+    An error is an outcome. An interrupt stops all work, and is raised.
     """
-    parts = [Part[T](group) for group in groups]
     left, at_work = iter(parts), 0
     with _Threads(work, clock) as threads:
         while True:
@@ -104,8 +103,7 @@ class Fleet(Generic[T]):
     def run(self) -> None:
         """Work on all parts until each has ended.
 
-        A `MigrateGroupsError` is an outcome, and does not stop the others. Another error, such as an interrupt, stops
-        all at their next pause, and is raised.
+        An error is an outcome, and does not stop the others. An interrupt stops all at their next pause, and is raised.
         """
         deadline = self.clock.monotonic() + self.wait
         at_work = failures = 0
@@ -140,8 +138,8 @@ class Fleet(Generic[T]):
         if self.stops:
             stopped = sum(part.phase is Phase.STOPPED for part in self.parts)
             return list(waiting[: max(0, min(self.limits.max_stopped - stopped, _MOST_AT_WORK - at_work))]), {}
-        found = self.reader.describe_groups([part.group for part in waiting]) if waiting else {}
-        read_at = self.clock.now()
+        read_at = self.clock.now()  # not after it: a group may stop while a coordinator does not answer
+        found = self._described([part.group for part in waiting])
         due, reasons = [], {}
         for part in waiting:
             description = found[part.group]
@@ -152,6 +150,14 @@ class Fleet(Generic[T]):
             else:
                 due.append(part)
         return due[: _MOST_AT_WORK - at_work], reasons
+
+    def _described(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        try:
+            return self.reader.describe_groups(groups) if groups else {}
+        except MigrateGroupsError as error:  # not raised, because it would stop the groups at work
+            if was_interrupted(error):
+                raise
+            return dict.fromkeys(groups, error)
 
     def _give_up(self, parts: Iterable[Part[T]], reason: str) -> None:
         for part in parts:
@@ -191,7 +197,7 @@ class _Threads(Generic[T]):
         thread.start()
 
     def next_ended(self) -> Part[T]:
-        """Wait for a part to end, and return it. Raises an error of its work that is no `MigrateGroupsError`."""
+        """Wait for a part to end, and return it. Raises an interrupt of its work."""
         return self._checked(*self._ended.get())
 
     def ended(self, seconds: float) -> Iterable[Part[T]]:
@@ -215,8 +221,15 @@ class _Threads(Generic[T]):
             if was_interrupted(error):
                 return KeyboardInterrupt()
             part.error = error
-        except BaseException as error:  # noqa: BLE001  raised in the thread that waits
-            return error
+        except BaseException as error:  # noqa: BLE001  an interrupt is raised in the thread that waits
+            if not isinstance(error, Exception) or was_interrupted(error):
+                return error
+            # The other groups go on, because some of them may be stopped. Python prints the traceback.
+            threading.excepthook(
+                threading.ExceptHookArgs([type(error), error, error.__traceback__, threading.current_thread()])
+            )
+            what = f"an unexpected failure: {type(error).__name__}: {error}"
+            part.error = MigrateGroupsError(f"group {part.group!r}: {what}; please report it")
         return None
 
     @staticmethod

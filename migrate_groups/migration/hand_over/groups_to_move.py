@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +65,9 @@ class WholeGroups:
             left_out = {
                 each: f"it is the new group of {new[each]}" for each in found if each in new and each in by_glob
             }
+            for each in by_glob - left_out.keys():
+                if old := self._deleted(each):
+                    left_out[each] = f"it has the name of the new group of {old}: name it in groups if it is another"
             _check_other_names({each: target for each, target in targets.items() if each not in left_out})
         if self.reviewed is not None:
             without = [group for group in targets if not plan_of_group(self.reviewed, group).exists()]
@@ -75,6 +78,15 @@ class WholeGroups:
         if not splits:
             raise Refused(f"no group is left: {some([f'{each} ({why})' for each, why in left_out.items()])}")
         return FoundGroups(splits, left_out)
+
+    def _deleted(self, group: str) -> str | None:
+        """Return the group of the spec, perhaps deleted since it was handed over, whose new group has this name."""
+        rules = [*self.renames, *self.file.renames]
+        for old in [name for rule in rules if (name := replace(rule, old=rule.new, new=rule.old).name(group))]:
+            matched = any(fnmatch.fnmatchcase(old, each) for each in self.file.groups)
+            if old != group and matched and new_names(rules, [old])[0] == {old: group}:
+                return old
+        return None
 
     def _targets(self, groups: Sequence[str]) -> dict[str, str]:
         """Return the name of each group's new group."""
