@@ -12,6 +12,7 @@ from migrate_groups.migration.reading.groups import describe, list_groups
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.checks.permission import ANY_GROUP, ANY_TOPIC
 from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.clock import FakeClock
 from tests.support.connected import Connected
@@ -314,8 +315,8 @@ def test_what_is_not_known_is_null_in_the_document(cli):
 
 def test_hidden_groups_and_topics_are_warned_of(cli):
     """If the principal may not describe every group and topic, a warning says that hidden ones are left out."""
-    for kind in (ResourceType.GROUP, ResourceType.TOPIC):
-        cli.cluster.deny(Resource(kind, "__consumer_offsets"), Operation.DESCRIBE)
+    for resource in (ANY_GROUP, ANY_TOPIC):
+        cli.cluster.deny(resource, Operation.DESCRIBE)
     who = "warning: User:ANONYMOUS may not describe every"
     for command in (["list"], ["describe", "--all-groups"]):
         said = cli(*command).stderr
