@@ -17,6 +17,7 @@ import msgspec
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import mistaken
+from migrate_groups.planning import typed_json
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import one_line, some
 
@@ -70,7 +71,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
     """
     thing = schema.rpartition("/")[2]
     try:
-        header = msgspec.json.decode(data, type=_Header)
+        header = typed_json.decode(data, _Header)
         if header.schema != schema:
             other = InvalidInput(f"{name} is {one_line(header.schema)[:60]!r}; expected {schema!r}")
             raise mistaken(data, name, f"a {thing}") or other
@@ -79,7 +80,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
                 f"{name} has schema version {header.schema_version}, but this version of migrate-groups reads "
                 f"{version}: install the version that wrote the file"
             )
-        document = msgspec.json.decode(data, type=kind)
+        document = typed_json.decode(data, kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         invalid = InvalidInput(f"{name} is not a valid {thing}: {one_line(str(error))}")
         raise mistaken(data, name, f"a {thing}") or invalid from error

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from migrate_groups.planning import typed_json
 from migrate_groups.text import some
 
 _MOST_CLAIMS = 8
@@ -81,7 +82,7 @@ def encode(claims: Claims) -> str:
 def decode(metadata: str) -> Claims | None:
     """Return the claims in the metadata of a committed offset; None if this tool did not write it."""
     try:
-        claims = msgspec.json.decode(metadata, type=tuple[Claim, ...])
+        claims = typed_json.decode(metadata, tuple[Claim, ...])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return claims if all(claim.at.tzinfo is not None for claim in claims) else None

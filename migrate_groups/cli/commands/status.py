@@ -53,7 +53,7 @@ def status(
     from migrate_groups.show import run_status as views
 
     target.check()
-    several = RunDir(run).several
+    several = RunDir(run).several()
     parts: Sequence[Part[RunStatus]] = []
     with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
         if several:

@@ -273,7 +273,7 @@ def _go(
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    if several := RunDir(run).several:
+    if several := RunDir(run).several():
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
             fleet.dry_run(_readers(verb, connection, target))

@@ -56,9 +56,9 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
-    runs = [] if run is None else run.several or [run]
+    runs = [] if run is None else run.several() or [run]
     judged = [_judged(each) for each in runs]
-    if run is None or not (run.several or run.plan.exists()):
+    if run is None or not (run.several() or run.plan.exists()):
         _check_files([*before, *after])
         if not before or not after:
             raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")

@@ -55,16 +55,15 @@ class RunDir:
         """Return the run directory of one of several migrated groups: a subfolder whose name is `file_name(group)`."""
         return RunDir(self.folder / file_name(group))
 
-    @property
     def several(self) -> list[RunDir]:
-        """The run directories of the groups of a fleet, in this folder; empty if it is the run directory of one run."""
+        """Return the run directories of the groups of a fleet; empty if this is the run directory of one run."""
         if status(self.receipt):
             return []
         return [RunDir(each.parent) for each in sorted(self.folder.glob("*/receipt.json"))]
 
     def refuse_several(self) -> None:
         """Raise `InvalidInput` if the folder has no receipt, but contains the run directories of groups."""
-        if runs := self.several:
+        if runs := self.several():
             raise InvalidInput(
                 f"{self.folder} has the runs of {counted(len(runs), 'group')}: name one, such as {runs[0].folder}"
             )
