@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show_as, speaker, talk
-from migrate_groups.cli.fleet import FleetTerminal, Named, document, fail, row_of_result, telling
+from migrate_groups.cli.fleet_output import FleetTerminal, Named, document, fail, row_of_result, telling
 from migrate_groups.cli.typed_command import without_dry_run
-from migrate_groups.errors import MigrateGroupsError, Refused
+from migrate_groups.errors import Refused
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.text import counted, some
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _DONE = "done"
 _PAST = {"rollback": "rolled back", "hand-back": "handed back", "delete-offsets": "deleted"}
-_MOST_AT_WORK = 300
 Readers = tuple["GroupReader", "GroupReader | None"]
 """The reader of the cluster that is written to, and that of the other cluster, as `plan_way_back` takes them."""
 
@@ -61,7 +60,7 @@ class FleetBack:
 
         Raises `Refused` if the user does not agree, and an error with the most serious exit code if runs failed.
         """
-        from migrate_groups.migration.hand_over.fleet import Part, work_on_each
+        from migrate_groups.migration.hand_over.fleet import MOST_AT_WORK, Part, work_on_each
 
         with opened as clients:
             named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
@@ -76,7 +75,7 @@ class FleetBack:
 
             parts = [Part["WriteResult | None"](run) for run in due]
             with telling(parts):
-                work_on_each(parts, carry_out, self.clock, most=_MOST_AT_WORK)
+                work_on_each(parts, carry_out, self.clock, most=MOST_AT_WORK)
             for part in parts:
                 rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
                 named[part.group].tell_end(part, rows[part.group])
@@ -92,12 +91,15 @@ class FleetBack:
         from migrate_groups.migration.hand_over.fleet import Part, work_on_each
         from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 
-        named = {run.folder.name: _named(run) for run in self.runs}
+        # Only the folder, until the receipt is read. An invalid receipt is the outcome of its run.
+        named = {run.folder.name: Named(run.folder.name, run.folder.name, run.folder) for run in self.runs}
 
         def plan(part: Part[Plan | None], clock: Clock) -> Plan | None:
-            one = named[part.group]
-            terminal = self._terminal(one)
-            with open_receipt(RunDir(one.folder).receipt, read_only=True, must_exist=True) as file:
+            folder = named[part.group].folder
+            with open_receipt(RunDir(folder).receipt, read_only=True, must_exist=True) as file:
+                targets = {group for group, *_ in file.receipt.partition_states}
+                one = named[part.group] = Named(some(file.receipt.source_groups), some(targets), folder)
+                terminal = self._terminal(one)
                 if is_done(reader, file, self.verb, terminal, elsewhere):
                     return None
                 return plan_way_back(reader, self.verb, file, clock, elsewhere)
@@ -125,14 +127,3 @@ class FleetBack:
         written.so_far.set("")
         given = self.terminal
         return FleetTerminal(yes=True, output_format=given.output_format, by=given.by, events=given.events)
-
-
-def _named(run: RunDir) -> Named:
-    """Return the groups of a run; only its folder if the receipt is invalid, which fails later, as its outcome."""
-    from migrate_groups.files.runs import receipt_json
-
-    try:
-        receipt = receipt_json.load(run.receipt)
-    except MigrateGroupsError:
-        return Named(run.folder.name, run.folder.name, run.folder)
-    return Named(some(receipt.source_groups), some({group for group, *_ in receipt.partition_states}), run.folder)

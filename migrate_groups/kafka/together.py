@@ -49,20 +49,22 @@ class Together(Generic[V, T]):
         has_turn = False
         try:  # an interrupt may come at any time, and must not keep the joined calls waiting
             has_turn = self._turn.acquire(timeout=_PATIENCE_SECONDS)
-            with self._lock:
-                if self._next is joined:
-                    self._next = None
+            self._close(joined)
             joined.found = self._call(joined.wanted)
         except BaseException as error:
             joined.error = error
-            with self._lock:
-                if self._next is joined:
-                    self._next = None
+            self._close(joined)
             raise
         finally:
             joined.done.set()
             if has_turn:
                 self._turn.release()
+
+    def _close(self, joined: _Joined[V, T]) -> None:
+        """Let no further call join these."""
+        with self._lock:
+            if self._next is joined:
+                self._next = None
 
 
 class _Joined(Generic[V, T]):

@@ -72,6 +72,8 @@ class Journal:
 
         Nothing may be written for these partitions. The keys are those of the source and of the target groups.
         """
+        if not self.writers:
+            return {}
         facts = self.facts
         new: dict[Place, Claims] = {}
         begin = _BEGUN.get(facts.verb)
@@ -103,7 +105,7 @@ class Journal:
 
         A claim whose outcome is not known stays. If a claim can't be released, the outcome of a way back is unknown.
         """
-        failed = self.record(receipt.with_execution(execution), now, is_over=execution.is_whole)
+        failed = self.record(receipt.with_execution(execution), now, is_over=execution.is_whole) if self.writers else {}
         if not failed:
             return execution
         if self.facts.verb in _RELEASES:

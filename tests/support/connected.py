@@ -10,6 +10,8 @@ import pytest
 from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.offsets_topic import is_journal
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.cli import CliHere
 from tests.support.in_memory import InMemoryCluster
@@ -43,6 +45,18 @@ class Connected(CliHere):
 
         monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(self.cluster))
         monkeypatch.setattr(Connection, "open_writer", open_writer)
+
+    def refuse_writes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make the brokers refuse all later writes, but not the claims."""
+        claim = self.cluster.alter
+
+        def refuse(group, partitions):
+            if is_journal(group):
+                return claim(group, partitions)
+            return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
+
+        monkeypatch.setattr(self.cluster, "alter", refuse)
+        monkeypatch.setattr(self.cluster, "delete", refuse)
 
     def offset(self, group: str) -> int | None:
         found = self.cluster.offsets(group).get(PARTITION)

@@ -28,7 +28,6 @@ from migrate_groups.files.runs import plan_json
 from migrate_groups.kafka.client import Unreachable
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
-from migrate_groups.model.offsets_topic import is_journal
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox import broker
 from migrate_groups.show import short_results
@@ -283,19 +282,6 @@ def test_a_refusal_is_a_document(cli, arguments, kind):
     assert error(cli, *arguments, code=3)[0] == kind
 
 
-def refusing(cli: Connected, monkeypatch) -> None:
-    """Make the brokers refuse all later writes, but not the claims."""
-    claim = cli.cluster.alter
-
-    def refuse(group, partitions):
-        if is_journal(group):
-            return claim(group, partitions)
-        return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
-
-    monkeypatch.setattr(cli.cluster, "alter", refuse)
-    monkeypatch.setattr(cli.cluster, "delete", refuse)
-
-
 @pytest.mark.parametrize("command", [APPLY, MIGRATE, *((verb, RUN, "--yes") for verb in WAYS_BACK)])
 def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command):
     """If brokers refuse a write, the exit code is 4; the printed receipt shows each partition's outcome and error."""
@@ -303,7 +289,7 @@ def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command)
         cli(*MIGRATE)
         if command[0] == "hand-back":
             cli.cluster.commit("new", PARTITION, 7)
-    refusing(cli, monkeypatch)
+    cli.refuse_writes(monkeypatch)
     document = shown(cli, *command, code=4)
     last = document["executions"][-1]["number"]
     entries = [entry for entry in document["entries"] if entry["execution"] == last]

@@ -9,8 +9,6 @@ from typing import Any, get_args
 import pytest
 
 from migrate_groups.migration.hand_over import cut_over
-from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.offsets_topic import is_journal
 from migrate_groups.show.event import EventName
 from tests.support.connected import APPLY, MIGRATE, Connected
 from tests.support.documents import DOCS, parsed
@@ -135,14 +133,7 @@ def test_a_failure_is_the_last_event(cli: Connected):
 
 def test_offsets_that_are_not_in_place(cli: Connected, monkeypatch):
     """If an offset is not confirmed, ``written`` counts it, and neither ``START`` nor ``moved`` follows."""
-    claim = cli.cluster.alter
-
-    def refuse(group, partitions):
-        if is_journal(group):
-            return claim(group, partitions)
-        return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
-
-    monkeypatch.setattr(cli.cluster, "alter", refuse)
+    cli.refuse_writes(monkeypatch)
     cli(*MIGRATE, "--events", "events.jsonl", code=4)
     found = events((cli.folder / "events.jsonl").read_text())
     assert names(found)[-2:] == ["written", "done"]

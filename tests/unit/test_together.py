@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,14 @@ class Calls:
     def go_on(self) -> None:
         self._go_on.set()
 
+    def two_wait(self, pool: ThreadPoolExecutor) -> tuple[Future[Any], list[Future[Any]]]:
+        """Begin a call about ``a``, and while it runs one about ``b`` and one about ``c``, which wait together."""
+        first = pool.submit(self.together, {"a": 1})
+        until(lambda: self.made)
+        more = [pool.submit(self.together, {group: 2}) for group in ("b", "c")]
+        until(lambda: self.joined() == ["b", "c"])
+        return first, more
+
     def joined(self) -> list[str]:
         """Return the groups of the next call."""
         with self.together._lock:
@@ -48,10 +57,7 @@ def calls(monkeypatch) -> Calls:
 def test_waiting_calls_are_made_as_one(calls):
     """Calls that come while another one runs are made as one after it, so each is read after it was asked for."""
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(calls.together, {"a": 1})
-        until(lambda: calls.made)
-        more = [pool.submit(calls.together, {group: 2}) for group in ("b", "c")]
-        until(lambda: calls.joined() == ["b", "c"])
+        first, more = calls.two_wait(pool)
         calls.go_on()
         assert first.result() == {"a": (1, 1)}
         assert [each.result() for each in more] == [{"b": (2, 2)}, {"c": (2, 2)}]
@@ -79,10 +85,7 @@ def test_two_calls_about_one_group_are_not_joined(calls):
 def test_each_of_the_joined_calls_gets_the_error(calls):
     """If the joined call fails, each caller gets its error."""
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(calls.together, {"a": 1})
-        until(lambda: calls.made)
-        more = [pool.submit(calls.together, {group: 2}) for group in ("b", "c")]
-        until(lambda: calls.joined() == ["b", "c"])
+        first, more = calls.two_wait(pool)
         calls.error = ClusterUnavailable("no answer")
         calls.go_on()
         first.result()

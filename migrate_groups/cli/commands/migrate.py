@@ -17,7 +17,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans, written
 from migrate_groups.cli.application_commands import SECONDS_TO_START, ApplicationCommands
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.fleet import FleetCommand, FleetTerminal
+from migrate_groups.cli.fleet import FleetCommand
+from migrate_groups.cli.fleet_output import FleetTerminal
 from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.terminal import Terminal
@@ -28,12 +29,13 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import named
 
 if TYPE_CHECKING:
+    from migrate_groups.clock import Clock
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.hand_over.fleet import Part
+    from migrate_groups.migration.hand_over.groups_to_move import Reviewed
     from migrate_groups.model.renames import Rename
-    from migrate_groups.planning.plan import Plan
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
 
@@ -192,7 +194,7 @@ def migrate(
     seconds, by, clock = parse_duration(wait, "--wait"), written_by(reference), SystemClock()
 
     def hand_over(
-        file: SplitFile, run: RunDir, reviewed: tuple[str, Plan] | None, part: Part[Any] | None = None
+        file: SplitFile, run: RunDir, reviewed: Reviewed | None, clock: Clock, part: Part[Any] | None = None
     ) -> HandOver:
         written.run.set(run.folder)
         wanted = MigrateRequest(
@@ -212,13 +214,14 @@ def migrate(
             force=force,
             commands=ApplicationCommands.of(stop_command, start_command, restart_command, run.folder),
             events=events,
+            sleep=clock.sleep,
         )
         return HandOver(wanted=wanted, terminal=terminal, clock=clock)
 
     mirror = copies.open_mirror(connection, target, writes=not dry_run) if target.is_named else nullcontext()
     written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
-        one = hand_over(replace(file, spec=file.spec.renamed(rules)), run, _approved(approved))
+        one = hand_over(replace(file, spec=file.spec.renamed(rules)), run, _approved(approved), clock)
         if not target.is_named:
             one.wanted.file.spec.check_other_groups()
         if dry_run:
@@ -268,7 +271,7 @@ def _after_dry_run(saved: Path | None) -> str:
     return without_dry_run(*(("--approved", str(saved)) if saved else ()))
 
 
-def _approved(path: Path | None) -> tuple[str, Plan] | None:
+def _approved(path: Path | None) -> Reviewed | None:
     if path is None:
         return None
     from migrate_groups.files.runs import plan_json

@@ -47,7 +47,7 @@ def status(
 
     Example: migrate-groups status split.toml.run
     """
-    from migrate_groups.cli.fleet import ERRORS
+    from migrate_groups.cli.fleet_output import ERRORS
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.fleet import Part, work_on_each
     from migrate_groups.show import run_status as views

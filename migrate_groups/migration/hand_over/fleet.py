@@ -22,8 +22,8 @@ from migrate_groups.text import counted, some
 
 T = TypeVar("T")
 
-# A group at work has a thread, which holds its receipt open. Most processes may open 1,024 files.
-_MOST_AT_WORK = 300
+MOST_AT_WORK = 300
+"""A group at work has a thread, which holds its receipt open, and most processes may open 1,024 files."""
 _POLL_SECONDS = 1.0
 
 
@@ -120,11 +120,7 @@ class Fleet(Generic[T]):
                     threads.begin(part)
                 at_work += len(due)
                 if not self.stops and self.clock.monotonic() >= deadline:
-                    waited = span_in_words(timedelta(seconds=self.wait))
-                    for part in [each for each in waiting if each.group in reasons]:
-                        waiting.remove(part)
-                        why = f"not stopped after {waited}: {reasons[part.group]}"
-                        self._give_up([part], f"{why}; stop these consumers, or wait longer with --wait")
+                    waiting = self._without_late(waiting, reasons)
                 self.progress()
                 if not at_work:
                     self.clock.sleep(_POLL_SECONDS if waiting else 0)
@@ -137,7 +133,7 @@ class Fleet(Generic[T]):
         """Return the parts on which the work begins now, and why other groups have not stopped."""
         if self.stops:
             stopped = sum(part.phase is Phase.STOPPED for part in self.parts)
-            return list(waiting[: max(0, min(self.limits.max_stopped - stopped, _MOST_AT_WORK - at_work))]), {}
+            return list(waiting[: max(0, min(self.limits.max_stopped - stopped, MOST_AT_WORK - at_work))]), {}
         read_at = self.clock.now()  # not after it: a group may stop while a coordinator does not answer
         found = self._described([part.group for part in waiting])
         due, reasons = [], {}
@@ -149,7 +145,7 @@ class Fleet(Generic[T]):
                 part.ran_until, reasons[part.group] = read_at, f"group {part.group!r} {why}"
             else:
                 due.append(part)
-        return due[: _MOST_AT_WORK - at_work], reasons
+        return due[: MOST_AT_WORK - at_work], reasons
 
     def _described(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
         try:
@@ -158,6 +154,15 @@ class Fleet(Generic[T]):
             if was_interrupted(error):
                 raise
             return dict.fromkeys(groups, error)
+
+    def _without_late(self, waiting: Sequence[Part[T]], reasons: Mapping[str, str]) -> list[Part[T]]:
+        """Give up the parts whose groups have not stopped, and return the others. reasons: why, by group."""
+        waited = span_in_words(timedelta(seconds=self.wait))
+        for part in waiting:
+            if reason := reasons.get(part.group):
+                why = f"not stopped after {waited}: {reason}"
+                self._give_up([part], f"{why}; stop these consumers, or wait longer with --wait")
+        return [part for part in waiting if part.group not in reasons]
 
     def _give_up(self, parts: Iterable[Part[T]], reason: str) -> None:
         for part in parts:

@@ -16,18 +16,24 @@ from migrate_groups.files.split_toml import GroupsFile, SplitFile
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.renames import Rename, new_names
+from migrate_groups.planning.plan import Plan
 from migrate_groups.text import counted, did_you_mean, named, some
+
+Reviewed = tuple[str, Plan]
+"""The name of the file of a reviewed plan, and the plan."""
 
 
 class FoundGroups(NamedTuple):
     """The groups of a fleet.
 
     splits: by which each group hands over all its topics, by the group's name, in the order of the spec. left_out: why
-    groups that the spec matches are not in ``splits``, by their name.
+    groups that the spec matches are not in ``splits``, by their name. reviewed: the reviewed plans of the groups in
+    ``splits``, by the group's name; empty if no plan was reviewed.
     """
 
     splits: Mapping[str, SplitFile]
     left_out: Mapping[str, str]
+    reviewed: Mapping[str, Reviewed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +58,11 @@ class WholeGroups:
         a reviewed plan is invalid. Raises `UsageError` if a rule names an unknown group, or gives several groups one
         name. Raises `Refused` if no group was reviewed; `ClusterUnavailable` and `NotAuthorized`.
         """
-        plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
-        reviewed = {change.source_group for plan in plans for change in plan.changes if change.source_group}
-        reviewed |= {plan.translation.group for plan in plans if plan.translation}
-        found = _excluded(_find(reader, self.file.groups, reviewed), self.file.exclude)
+        paths = sorted(self.reviewed.glob("*.json")) if self.reviewed else []
+        plans = {path: plan_json.load(path).plan for path in paths}
+        once = {change.source_group for plan in plans.values() for change in plan.changes if change.source_group}
+        once |= {plan.translation.group for plan in plans.values() if plan.translation}
+        found = _excluded(_find(reader, self.file.groups, once), self.file.exclude)
         targets = self._targets(found)
         left_out: dict[str, str] = {}
         if not elsewhere:
@@ -69,15 +76,18 @@ class WholeGroups:
                 if old := self._deleted(each):
                     left_out[each] = f"it has the name of the new group of {old}: name it in groups if it is another"
             _check_other_names({each: target for each, target in targets.items() if each not in left_out})
+        reviewed: dict[str, Reviewed] = {}
         if self.reviewed is not None:
-            without = [group for group in targets if not plan_of_group(self.reviewed, group).exists()]
+            files = {group: plan_of_group(self.reviewed, group) for group in targets}
+            reviewed = {group: (str(path), plans[path]) for group, path in files.items() if path in plans}
+            without = [group for group in targets if group not in reviewed]
             left_out |= dict.fromkeys(without, f"{self.reviewed} has no plan of it, so it was not reviewed")
         splits = {
             group: self.file.of_group(group, target) for group, target in targets.items() if group not in left_out
         }
         if not splits:
             raise Refused(f"no group is left: {some([f'{each} ({why})' for each, why in left_out.items()])}")
-        return FoundGroups(splits, left_out)
+        return FoundGroups(splits, left_out, reviewed)
 
     def _deleted(self, group: str) -> str | None:
         """Return the group of the spec, perhaps deleted since it was handed over, whose new group has this name."""
