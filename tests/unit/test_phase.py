@@ -29,9 +29,15 @@ class Counting(InMemoryCluster):
         self.asked: list[str] = []
 
     def __getattribute__(self, name: str):
-        if name in PORT:
+        found = super().__getattribute__(name)
+        if name not in PORT:
+            return found
+
+        def asked(*args: object, **kwargs: object) -> object:
             self.asked.append(name)
-        return super().__getattribute__(name)
+            return found(*args, **kwargs)
+
+        return asked
 
 
 @pytest.fixture

@@ -5,23 +5,10 @@ Committed offsets, group descriptions and log end offsets are never remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
-from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.apis import Offers
-from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
-from migrate_groups.model.partitions import (
-    CommittedOffsets,
-    LeaderEpoch,
-    LogRange,
-    OffsetLimits,
-    Timestamps,
-    TopicPartition,
-)
-from migrate_groups.model.permissions import Acls, Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 
 
@@ -37,13 +24,33 @@ class PhaseReader:
     """
 
     def __init__(self, reader: GroupReader) -> None:
-        self.principal = reader.principal
-        self.second_client_lacks = reader.second_client_lacks
         self._reader = reader
         self._topics: dict[str, TopicDescription] = {}
         self._has_all = False
         self._permissions: dict[Resource, frozenset[Operation] | None] = {}
         self._cluster_id: str | None = None
+        # All else is the reader's.
+        self.principal = reader.principal
+        self.second_client_lacks = reader.second_client_lacks
+        self.list_groups = reader.list_groups
+        self.describe_groups = reader.describe_groups
+        self.describe_with_offsets = reader.describe_with_offsets
+        self.describe_after_ends = reader.describe_after_ends
+        self.round_trip = reader.round_trip
+        self.at_once = reader.at_once
+        self.committed = reader.committed
+        self.make_ready = reader.make_ready
+        self.offers = reader.offers
+        self.acls = reader.acls
+        self.brokers = reader.brokers
+        self.offset_limits = reader.offset_limits
+        self.maybe_compacted_topics = reader.maybe_compacted_topics
+        self.initial_rebalance_delay = reader.initial_rebalance_delay
+        self.log_ranges = reader.log_ranges
+        self.last_stable_offsets = reader.last_stable_offsets
+        self.epoch_ends = reader.epoch_ends
+        self.offsets_at = reader.offsets_at
+        self.first_records = reader.first_records
 
     def cluster_id(self) -> str:
         """Request the id once."""
@@ -75,88 +82,3 @@ class PhaseReader:
         left = [resource for resource in resources if resource not in self._permissions]
         self._permissions |= self._reader.permissions(left) if left else {}
         return {resource: self._permissions[resource] for resource in resources}
-
-    def list_groups(self) -> Sequence[GroupListing]:
-        """Request each time."""
-        return self._reader.list_groups()
-
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        """Request each time."""
-        return self._reader.describe_groups(groups)
-
-    def describe_with_offsets(self, wanted: Wanted) -> Mapping[str, GroupWithOffsets | MigrateGroupsError]:
-        """Request each time."""
-        return self._reader.describe_with_offsets(wanted)
-
-    def describe_after_ends(
-        self, partitions: Collection[TopicPartition], group: str
-    ) -> tuple[Mapping[TopicPartition, int], GroupWithOffsets | MigrateGroupsError]:
-        """Request each time."""
-        return self._reader.describe_after_ends(partitions, group)
-
-    def round_trip(self) -> float:
-        """Ask the connection each time."""
-        return self._reader.round_trip()
-
-    def at_once(self, *calls: Callable[[], object]) -> list[Any]:
-        """Call them with the reader that requests."""
-        return self._reader.at_once(*calls)
-
-    def committed(
-        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Request each time."""
-        return self._reader.committed(wanted, wait=wait)
-
-    def make_ready(self, wanted: Mapping[str, Collection[TopicPartition]]) -> None:
-        """Connect each time."""
-        self._reader.make_ready(wanted)
-
-    def offers(self) -> Offers:
-        """Ask the connection each time."""
-        return self._reader.offers()
-
-    def acls(self, principals: Collection[str]) -> Acls:
-        """Request each time."""
-        return self._reader.acls(principals)
-
-    def brokers(self) -> Sequence[int]:
-        """Request each time."""
-        return self._reader.brokers()
-
-    def offset_limits(self) -> OffsetLimits:
-        """Request each time."""
-        return self._reader.offset_limits()
-
-    def maybe_compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Request each time."""
-        return self._reader.maybe_compacted_topics(topics)
-
-    def initial_rebalance_delay(self) -> timedelta | None:
-        """Request each time."""
-        return self._reader.initial_rebalance_delay()
-
-    def log_ranges(
-        self,
-        partitions: Collection[TopicPartition],
-        ends: Mapping[TopicPartition, int] | None = None,
-        starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogRange]:
-        """Request each time."""
-        return self._reader.log_ranges(partitions, ends, starts)
-
-    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Request each time."""
-        return self._reader.last_stable_offsets(partitions)
-
-    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Request each time."""
-        return self._reader.epoch_ends(epochs)
-
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Request each time."""
-        return self._reader.offsets_at(timestamps)
-
-    def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Request each time."""
-        return self._reader.first_records(spans)
