@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from migrate_groups.migration.advise.after import AfterSplit as AfterSplit
     from migrate_groups.migration.advise.shared_groups import GroupAdvice as GroupAdvice
     from migrate_groups.migration.events import Events as Events
-    from migrate_groups.migration.events import Silent as Silent
     from migrate_groups.migration.offsets_topic.costs import MeasuredCosts as MeasuredCosts
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
     from migrate_groups.migration.run_status import RunStatus as RunStatus
@@ -70,7 +69,7 @@ _HOMES = {
     "AfterSplit": "migration.advise.after",
     "GroupAdvice": "migration.advise.shared_groups",
     "MeasuredCosts": "migration.offsets_topic.costs",
-    **dict.fromkeys(("Events", "Silent"), "migration.events"),
+    "Events": "migration.events",
     "GroupStatus": "migration.reading.status",
     "RunStatus": "migration.run_status",
     "WriteResult": "migration.write_result",

@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # the cluster in memory is in t
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.partitions import TopicPartition
@@ -36,7 +36,7 @@ _A_TOPIC = 100
 _SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["bench-*"]\n'
 
 
-class Moments(Silent):
+class Moments(Events):
     """The CPU time of this process when the wait for the stop ends, and when the new groups may start."""
 
     stopped = started = 0.0

@@ -21,7 +21,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.properties import load_properties
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.events import Events, Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate
 from migrate_groups.migration.run_status import RunStatus, run_status
@@ -66,7 +66,7 @@ def connect(
     config = ClientConfig(
         bootstrap_servers=servers, timeout=checked_timeout("timeout", timeout), security=told.security
     )
-    return Cluster(config, events or Silent(), clock or SystemClock(), written_by(reference))
+    return Cluster(config, events or Events(), clock or SystemClock(), written_by(reference))
 
 
 class Cluster(LogCluster):

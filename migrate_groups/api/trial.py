@@ -16,7 +16,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import HandOverBroken, MigrateGroupsError, NotAuthorized, PartlyApplied, Refused
 from migrate_groups.kafka.throwaway_topic import ThrowawayTopic
 from migrate_groups.migration.barrier import barrier_for
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
@@ -50,7 +50,7 @@ def try_out(cluster: Cluster, *, settle: float = 10.0, name: str | None = None) 
     if the cluster can't be reached before anything was made.
     """
     said, clock = cluster._events.said, cluster._clock
-    with Cluster(cluster._config, Silent(), clock) as own:
+    with Cluster(cluster._config, Events(), clock) as own:
         before = _groups(own._reading_client())
         attempt = _Attempt(own, name or throwaway_name(), clock, said, checked_seconds("settle", settle))
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress_display import shown_work
+from migrate_groups.migration.events import Events
 from migrate_groups.snapshots.times import span_in_words
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
         yield _lines(group)
 
 
-class Reporter:
-    """Shows on stderr what a command that only reads reports (implements `ReadingEvents`)."""
+class Reporter(Events):
+    """Shows on stderr what a command that only reads reports."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Show the progress of the block, if it is not short."""

@@ -38,7 +38,7 @@ _SAY_AGAIN = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class Terminal(Reporter):
-    """The user at the command line: shows what a running command reports, and asks (implements `Events`).
+    """The user at the command line: shows what a running command reports, and asks.
 
     - yes: write without a question.
     - output_format: how plans and outcomes are shown.
@@ -222,10 +222,11 @@ class Terminal(Reporter):
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
         talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
-    def agrees_to_delete(self, groups: Sequence[str]) -> bool:
-        """Ask on stderr whether to delete the groups, and return the answer. If ``yes`` is set, return True."""
+    def ask_to_delete(self, groups: Sequence[str]) -> None:
+        """Ask on stderr whether to delete the groups, unless ``yes`` is set. Raises `Refused` if not."""
         named = f"group {groups[0]}" if len(groups) == 1 else f"{counted(len(groups), 'group')} ({some(groups)})"
-        return self.yes or confirm(f"Delete {named}?")
+        if not (self.yes or confirm(f"Delete {named}?")):
+            raise Refused("the answer was no; nothing was deleted")
 
     def deleted(self, group: str) -> None:
         """Print that a group was deleted: on stdout, or on stderr if the output format is not ``table``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
@@ -14,7 +14,6 @@ from migrate_groups.errors import (
     PartlyApplied,
     Refused,
 )
-from migrate_groups.migration.events import DeletionEvents
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.reading.requests import describe_group, existing_group
 from migrate_groups.migration.reading.take import take_snapshot
@@ -77,29 +76,32 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
     raise kind("; ".join([*map(str, errors), "nothing was deleted"]))
 
 
-def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
-    """Ask the user, delete the groups, and return which were deleted and which were not.
+def delete_groups(
+    writer: GroupWriter,
+    groups: Sequence[str],
+    clock: Clock,
+    writing: Callable[[str], object] = lambda told_by: None,
+    gone: Callable[[str], object] = lambda group: None,
+) -> Deletion:
+    """Delete the groups, and return which were deleted and which were not.
 
-    If one deletion fails, the other groups are still deleted. An error is raised only if nothing was deleted: `Refused`
-    if the user does not agree or a group has members; `GroupNotFound`, `NotAuthorized` or `ClusterUnavailable`.
+    If one deletion fails, the other groups are still deleted. writing: as of `Events`. gone: called with each group
+    that no longer exists. Raises the errors of `what_would_go`, before anything is deleted.
     """
-    events.would_delete(what_would_go(writer, groups, clock))
-    if not events.agrees_to_delete(groups):
-        raise Refused("the answer was no; nothing was deleted")
-    committed = what_would_go(writer, groups, clock)  # a member may have joined while the user was asked
+    committed = what_would_go(writer, groups, clock)  # again, because a member may have joined since the user was asked
     deleted: list[str] = []
     failures: dict[str, MigrateGroupsError] = {}
     for group in groups:
         before = f"deleted: {some(deleted)}; " if deleted else ""
         describe = shell_command("describe", [group])
-        events.writing(f"{before}group {group} may be deleted: migrate-groups {describe} tells")
+        writing(f"{before}group {group} may be deleted: migrate-groups {describe} tells")
         try:
             _delete(writer, group)
         except MigrateGroupsError as error:
             failures[group] = error
         else:
             deleted.append(group)
-            events.deleted(group)
+            gone(group)
     return Deletion(committed=committed, deleted=tuple(deleted), failures=failures)
 
 

@@ -14,7 +14,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.carry_out import refuse_moved, say_over
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
@@ -200,7 +200,7 @@ def _missing(groups: Iterable[str], found: Iterable[GroupStatus]) -> list[str]:
     return sorted({*groups} - {each.group for each in found})
 
 
-class _Said(Silent):
+class _Said(Events):
     """Callbacks that keep the last line that a command would print."""
 
     line = ""

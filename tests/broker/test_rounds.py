@@ -15,7 +15,7 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
 from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
 from migrate_groups.model.groups import GroupWithOffsets
@@ -124,7 +124,7 @@ def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
                 with clients.second._one_at_a_time:  # so that it has connected, also on a busy machine
                     proxies.begin(HELD)
 
-    class Started(Silent):
+    class Started(Events):
         def stop_agreed(self, stop: PlannedStop) -> None:
             proxies.begin(HELD)
 
@@ -152,7 +152,7 @@ def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
     proxies, servers = cluster
     stops: list[PlannedStop] = []
 
-    class Planned(Silent):
+    class Planned(Events):
         def stop_planned(self, stop: PlannedStop) -> None:
             stops.append(stop)
 

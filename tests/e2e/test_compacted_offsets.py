@@ -18,7 +18,7 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import copy_offsets_log
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.model.partitions import TopicPartition
@@ -70,7 +70,7 @@ def moment() -> datetime:
 def copied(sandbox: Sandbox, folder: Path) -> CopiedLog:
     config = ClientConfig(bootstrap_servers=sandbox.bootstrap_servers, timeout=20)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
-        return copy_offsets_log(LogClients(reader, topic), None, folder, NowClock(), Silent())
+        return copy_offsets_log(LogClients(reader, topic), None, folder, NowClock(), Events())
 
 
 def act(world: BrokerWorld, topic: str, groups: list[str], state: State, chance: random.Random) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import TopicNames
@@ -68,7 +68,7 @@ class Move:
 
     def plan(self, options: WriteOptions = OPTIONS) -> Plan:
         """Return the plan of a dry run."""
-        prepared = plan_migration(self.target, self.wanted(options), self.clock, Silent())
+        prepared = plan_migration(self.target, self.wanted(options), self.clock, Events())
         assert prepared is not None
         return prepared.plan
 
@@ -76,10 +76,10 @@ class Move:
         """Return the verdict and the reason of a check in the plan of a dry run. name: the name of the check."""
         return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
 
-    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> Execution:
+    def migrate(self, options: WriteOptions = OPTIONS, events: Events | None = None, **more: object) -> Execution:
         """Move the group, and return the execution that the receipt records."""
         clients = Clients(self.target, self.target)
-        done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
+        done = migrate(clients, self.wanted(options, **more), self.clock, events or Events())
         assert done is not None
         done.check()
         return done.execution

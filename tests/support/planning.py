@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver
@@ -34,7 +34,7 @@ def prepare(reader, spec: SplitSpec, options: WriteOptions, clock, receipt=NOTHI
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
     """Wait up to 60 s for the source group to stop, and return the final plan. shown: the plan from `prepare`."""
 
-    class Watching(Silent):
+    class Watching(Events):
         def still_running(self, *observed) -> None:
             progress(*observed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import UsageError
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.connected import MIGRATE, PARTITION, Connected
@@ -105,7 +105,7 @@ def test_a_move_to_another_cluster_compares_the_topics_names_there(tmp_path):
     move.commit(10, 20)
     move.migrate()
     move.target.commit("g", THERE, 15)
-    assert plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent()) is None
+    assert plan_migration(move.target, move.wanted(OPTIONS), move.clock, Events()) is None
     move.groups = ["g", "h"]
     with pytest.raises(UsageError, match=r"another migration \(topic orders from g to h is new\)"):
-        plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent())
+        plan_migration(move.target, move.wanted(OPTIONS), move.clock, Events())

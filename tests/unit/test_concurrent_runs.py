@@ -13,7 +13,7 @@ import pytest
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
@@ -87,7 +87,7 @@ class Shared(InMemoryCluster):
 
         def run() -> None:
             with suppress(MigrateGroupsError):
-                go_back(Clients(self, self), verb, file, FakeClock(), Silent())
+                go_back(Clients(self, self), verb, file, FakeClock(), Events())
 
         return file, run
 

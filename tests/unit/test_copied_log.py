@@ -14,7 +14,7 @@ import pytest
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
@@ -271,6 +271,6 @@ def test_one_command_at_a_time_copies_to_a_folder(tmp_path):
         CopiedLog.locked(folder),
         pytest.raises(Refused, match=r"another run uses .*log: wait until it ends; nothing was written"),
     ):
-        copy_with_ends(clients, (), folder, FakeClock(), Silent())
+        copy_with_ends(clients, (), folder, FakeClock(), Events())
     assert not [*folder.glob("*.parquet")]
-    assert copy_with_ends(clients, (), folder, FakeClock(), Silent()).log.files == 1
+    assert copy_with_ends(clients, (), folder, FakeClock(), Events()).log.files == 1

@@ -20,27 +20,6 @@ MEMBER = Member(member_id="m", client_id="replayer", host="/127.0.0.1", subscrip
 SEVERAL = ("delete-group", "a", "b", "c", "--yes")
 
 
-class Agreeing:
-    """Callbacks that call ``meanwhile`` at the confirmation prompt, agree to the deletion, and record the events."""
-
-    def __init__(self, meanwhile=lambda: None) -> None:
-        self.told: list[str] = []
-        self._meanwhile = meanwhile
-
-    def would_delete(self, groups) -> None:
-        self.told.append(f"would delete {', '.join(groups)}")
-
-    def agrees_to_delete(self, groups) -> bool:
-        self._meanwhile()
-        return True
-
-    def writing(self, told_by) -> None:
-        self.told.append(told_by)
-
-    def deleted(self, group) -> None:
-        self.told.append(f"deleted {group}")
-
-
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster, *others: str) -> InMemoryCluster:
     made = kind()
     made.create_topic("t", 2)
@@ -51,7 +30,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster, *others: str) -> InMe
 
 
 def delete(made: InMemoryCluster, *groups: str) -> Deletion:
-    deletion = delete_groups(made, groups or ("replay",), FakeClock(), Agreeing())
+    deletion = delete_groups(made, groups or ("replay",), FakeClock())
     deletion.check()
     return deletion
 
@@ -102,8 +81,10 @@ def test_a_missing_permission_is_reported_before_the_deletion():
 def test_a_member_that_joins_during_the_question_prevents_the_deletion():
     """If a member joins a group while the confirmation prompt waits, ``delete-group`` deletes none of its groups."""
     made = cluster(InMemoryCluster, "other")
+    assert what_would_go(made, ["other", "replay"], FakeClock()).keys() == {"other", "replay"}
+    made.join("replay", MEMBER)
     with pytest.raises(Refused, match=r"'replay' is Stable with 1 member.*nothing was deleted"):
-        delete_groups(made, ["other", "replay"], FakeClock(), Agreeing(meanwhile=lambda: made.join("replay", MEMBER)))
+        delete_groups(made, ["other", "replay"], FakeClock())
     assert made.description("other").exists
 
 
@@ -131,10 +112,10 @@ def test_a_failure_of_one_group_does_not_stop_the_others():
 
     The error (exit code 4) names the group that is left.
     """
-    made, events = cluster(Refusing, "a", "b"), Agreeing()
-    deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
+    made, gone = cluster(Refusing, "a", "b"), list[str]()
+    deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), gone=gone.append)
     assert deletion.deleted == ("a", "b")
-    assert [told for told in events.told if told.startswith("deleted ")] == ["deleted a", "deleted b"]
+    assert gone == ["a", "b"]
     with pytest.raises(PartlyApplied, match=r"^2 of 3 groups deleted; group 'replay' was not deleted: NON_EMPTY"):
         deletion.check()
 

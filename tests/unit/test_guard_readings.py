@@ -11,7 +11,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
@@ -108,7 +108,7 @@ def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
 def test_without_a_guard_the_result_says_that_nothing_was_watched(cluster):
     """With ``--guard 0s`` the receipt has no readings, and a remark says that later consumption is not known."""
     file = ReceiptFile(None)
-    execution = watch_afterwards(cluster, written(cluster, guard=0.0), file, FakeClock(), Silent())
+    execution = watch_afterwards(cluster, written(cluster, guard=0.0), file, FakeClock(), Events())
     assert (execution.guard_readings, execution.longest_gap) == (0, None)
     assert execution.remarks == (
         "not watched after the write (guard 0s), so it is not known whether a consumer comes back: old",

@@ -13,7 +13,7 @@ import pytest
 from migrate_groups.cli.json_output import print_document
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs.copied_log import save_log_ends
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import copy_with_ends
 from migrate_groups.migration.ports import LogClients
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
@@ -93,7 +93,7 @@ def test_a_partition_of_the_offsets_topic_without_a_leader_is_no_answer(tmp_path
     made.create_topic(OFFSETS_TOPIC, 2)
     made.lose_leader(OFFSETS_TOPIC, 1)
     with pytest.raises(ClusterUnavailable, match="__consumer_offsets has no leader for partition 1; try again"):
-        copy_with_ends(LogClients(made, made), None, tmp_path / "log", FakeClock(), Silent())
+        copy_with_ends(LogClients(made, made), None, tmp_path / "log", FakeClock(), Events())
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):

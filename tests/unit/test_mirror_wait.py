@@ -11,7 +11,7 @@ from migrate_groups.cli import console
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs import plan_json
 from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -35,7 +35,7 @@ def move(tmp_path) -> Move:
     return Move(tmp_path)
 
 
-class Application(Silent):
+class Application(Events):
     """A member of the group ``g``, which stops when it is told to. ``do`` is called before.
 
     lines: what was said, with the time.
@@ -262,7 +262,7 @@ def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, cap
     move.copy(0, 50, 1)
     move.target.commit("g", THERE, 12)
     options = WriteOptions(settle=0, guard=0, on_existing="forward", on_uncommitted="earliest")
-    prepared = plan_migration(move.target, move.wanted(options), move.clock, Silent())
+    prepared = plan_migration(move.target, move.wanted(options), move.clock, Events())
     assert prepared is not None
     plan = prepared.plan
     assert [(each.action, each.after and each.after.offset) for each in plan.changes] == [

@@ -12,7 +12,7 @@ from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
@@ -44,7 +44,7 @@ def mirrored(folder: Path) -> Move:
     return move
 
 
-class Written(Silent):
+class Written(Events):
     """Callbacks of a run: `writing`, which is called during the write, calls ``do``; the others do nothing."""
 
     def __init__(self, do: Callable[[], None]) -> None:
@@ -59,7 +59,7 @@ def hand_on(move: Move, cluster: InMemoryCluster, topic: str, target: str) -> Ex
     spec = SplitSpec(source="g", targets=(SplitTarget(group=target, topics=(TopicPattern(topic),)),))
     wanted = move.wanted(OPTIONS, run=RunDir(move.folder / f"{topic}-{target}"), mirror=None)
     wanted = replace(wanted, file=replace(wanted.file, spec=spec))
-    done = migrate(Clients(cluster, cluster), wanted, move.clock, Silent())
+    done = migrate(Clients(cluster, cluster), wanted, move.clock, Events())
     assert done is not None
     done.check()
     return done.execution
@@ -67,7 +67,7 @@ def hand_on(move: Move, cluster: InMemoryCluster, topic: str, target: str) -> Ex
 
 def go(move: Move, verb: Verb, clients: Clients) -> None:
     with open_receipt(move.folder / "run" / "receipt.json") as file:
-        done = go_back(clients, verb, file, move.clock, Silent())
+        done = go_back(clients, verb, file, move.clock, Events())
     assert done is not None
     assert done.is_whole, done
 
@@ -154,7 +154,7 @@ def test_a_rollback_is_not_given_other_clusters(move):
     receipt = move.folder / "eu.orders-x" / "receipt.json"
     said = "all groups of this run are on one cluster"
     with open_receipt(receipt) as file, pytest.raises(UsageError, match=said):
-        go_back(clients, Verb.ROLLBACK, file, move.clock, Silent())
+        go_back(clients, Verb.ROLLBACK, file, move.clock, Events())
 
 
 def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move):
@@ -168,7 +168,7 @@ def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = move.wanted(replace(OPTIONS, on_existing="overwrite"), run=RunDir(move.folder / "back"), mirror=back)
     done = migrate(
-        Clients(move.source, move.source), replace(wanted, file=replace(wanted.file, spec=spec)), move.clock, Silent()
+        Clients(move.source, move.source), replace(wanted, file=replace(wanted.file, spec=spec)), move.clock, Events()
     )
     assert done is not None
     done.check()

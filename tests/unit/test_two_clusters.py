@@ -12,7 +12,7 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back
@@ -38,7 +38,7 @@ def move(tmp_path) -> Move:
     return Move(tmp_path)
 
 
-class Written(Silent):
+class Written(Events):
     """Callbacks of a run: `writing`, which is called during the write, calls ``do``; the others do nothing."""
 
     def __init__(self, do: Callable[[], None]) -> None:
@@ -154,7 +154,7 @@ def test_the_receipt_is_of_this_source_and_this_target(move):
     assert execution.translation is not None
     assert (execution.cluster_id, execution.translation.cluster_id) == ("target", "source")
     with pytest.raises(UsageError, match="receipt of another migration"):
-        migrate(Clients(move.source, move.source), move.wanted(OPTIONS, mirror=None), move.clock, Silent())
+        migrate(Clients(move.source, move.source), move.wanted(OPTIONS, mirror=None), move.clock, Events())
 
 
 def test_what_cannot_be_moved(move):
@@ -164,9 +164,9 @@ def test_what_cannot_be_moved(move):
     """
     move.commit(30, 10)
     with pytest.raises(UsageError, match="drop --hold"):
-        plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
+        plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Events())
     with pytest.raises(InvalidInput, match="is the source group"):
-        plan_migration(move.source, move.wanted(OPTIONS, mirror=None), move.clock, Silent())
+        plan_migration(move.source, move.wanted(OPTIONS, mirror=None), move.clock, Events())
     assert move.verdict("translated offsets")[0] is Verdict.PENDING
     move.copy(0, 50)
     move.target.add_partitions("eu.orders", 3)
@@ -309,7 +309,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
         copied = move.target.records(TopicPartition("eu.orders", number), range(50), committed_only=False)
         move.source.append_copies("us.eu.orders", number, copied)
     with pytest.raises(UsageError, match="receipt of another migration"):
-        migrate(Clients(move.source, move.source), wanted, move.clock, Silent())
+        migrate(Clients(move.source, move.source), wanted, move.clock, Events())
 
 
 def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
@@ -319,7 +319,7 @@ def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
     move.clock = FakeClock(lambda: move.commit(41, 10))
     began = move.clock.monotonic()
 
-    class Late(Silent):
+    class Late(Events):
         def agrees(self, plan, *, provisional):
             move.commit(40, 10)
             return True
@@ -384,14 +384,14 @@ def test_a_moved_group_hands_nothing_over_to_another_group(move):
             Clients(move.source, move.source),
             replace(here, file=replace(here.file, spec=spec)),
             move.clock,
-            Silent(),
+            Events(),
         )
     move.groups = ["x"]
     with pytest.raises(Refused, match=said):
         move.migrate(run=RunDir(move.folder / "there"))
     move.groups = ["g"]
     with open_receipt(move.folder / "run" / "receipt.json") as file:
-        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Silent())
+        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
     move.migrate()
     assert move.there() == {0: 30, 1: 10}
 

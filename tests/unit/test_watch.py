@@ -14,7 +14,7 @@ from migrate_groups.api.snapshot import Snapshot
 from migrate_groups.cli.progress import progress_line, progress_rows
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.watch import Goals, WatchProgress, goals, watch
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -258,7 +258,7 @@ def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
     for partition in SPANS:
         made.commit("replay", partition, 10)
     monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
-    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Silent(), FakeClock()) as connected:
+    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Events(), FakeClock()) as connected:
         with pytest.raises(InvalidInput, match="the snapshot has no offsets for group 'replay'; it has no rows"):
             connected.watch("replay", until=Snapshot.of_rows([]))
         assert connected.watch("replay").reached
@@ -286,7 +286,7 @@ def test_a_file_of_another_cluster_or_topic_is_refused(monkeypatch, change, comp
     made.commit("replay", FIRST, 10)
     monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
     known = {"cluster_id": "in-memory", "topic_id": made.describe_topics(["t"])["t"].topic_id}
-    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Silent(), FakeClock()) as connected:
+    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Events(), FakeClock()) as connected:
         for ids in (known, dict.fromkeys(known)):
             assert connected.watch("replay", until=Snapshot.of_rows([row(group="replay", **ids)])).reached
         with pytest.raises(Refused, match=complaint):

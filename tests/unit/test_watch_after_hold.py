@@ -8,7 +8,7 @@ import pytest
 
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.partitions import TopicPartition
@@ -35,7 +35,7 @@ def test_the_group_is_watched_after_the_hold_for_as_long_as_after_the_write(tmp_
             cluster.commit("old", partition, 7)
 
     clock = FakeClock(commits)
-    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Silent())
+    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Events())
     assert done is not None
     assert ("t-0 5 → 7" in "".join(done.execution.moved)) == seen
 
@@ -54,7 +54,7 @@ def test_the_group_is_watched_after_the_hold_although_partitions_were_added(tmp_
             cluster.commit("old", partition, 7)
 
     clock = FakeClock(add_and_commit)
-    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Silent())
+    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Events())
     assert done is not None
     assert "t-0 5 → 7" in "".join(done.execution.moved)
     assert done.execution.added == ("partition new t-1 added since the write, without a committed offset",)

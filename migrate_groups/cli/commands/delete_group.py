@@ -54,7 +54,9 @@ def delete_groups(
     terminal.check_can_be_asked()
     with connection.open_writer() as clients:
         warn_of_hidden_topics(clients.writer)
-        done = delete(clients.writer, wanted, clock, terminal)
+        terminal.would_delete(what_would_go(clients.writer, wanted, clock))
+        terminal.ask_to_delete(wanted)
+        done = delete(clients.writer, wanted, clock, terminal.writing, terminal.deleted)
     if output_format == "json":
         print_document(deleted(done.committed, done.deleted, done.failures, by=by))
     done.check()

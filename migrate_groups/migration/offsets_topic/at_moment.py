@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog
-from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import OpenLog, copy_offsets_log
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
@@ -66,7 +66,7 @@ class PastOffsets:
 
 
 def snapshot_at(
-    asked: MomentRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: ReadingEvents
+    asked: MomentRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: Events
 ) -> PastOffsets:
     """Return the committed offsets of groups at a moment, from the log of ``__consumer_offsets``. Asks no coordinator.
 

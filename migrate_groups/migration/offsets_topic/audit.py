@@ -13,7 +13,7 @@ from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, Usa
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
-from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import OpenLog
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.progress_callbacks import amounts_shown
@@ -46,7 +46,7 @@ def audit(
     open_source: OpenLog,
     open_target: OpenLog | None,
     open_spark: OpenSpark,
-    events: ReadingEvents,
+    events: Events,
 ) -> Audit:
     """Judge every commit of source and target groups since a hand-over, and return the verdicts.
 
@@ -178,7 +178,7 @@ def _folders(folder: Path, clusters: int) -> list[Path]:
     return [folder / "target", folder / "source"]
 
 
-def _copy(side: LogSide, folder: Path, clients: LogClients, events: ReadingEvents) -> CopiedLog:
+def _copy(side: LogSide, folder: Path, clients: LogClients, events: Events) -> CopiedLog:
     """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return the copied log.
 
     Records that the folder has already are not copied again. Raises `UsageError` if the clients are of a wrong cluster,

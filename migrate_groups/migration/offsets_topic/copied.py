@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
-from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.progress_callbacks import amounts_shown
 from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
@@ -40,7 +40,7 @@ class LogWithEnds(NamedTuple):
     log_ends: Mapping[TopicPartition, int]
 
     @contextmanager
-    def past_log_ends(self, reader: GroupReader, events: ReadingEvents) -> Iterator[LogEnds]:
+    def past_log_ends(self, reader: GroupReader, events: Events) -> Iterator[LogEnds]:
         """Yield a function that reads log end offsets of the past, and returns the path of a Parquet file of them.
 
         The function raises `ClusterUnavailable` or `NotAuthorized`. Its file is deleted after the block.
@@ -58,7 +58,7 @@ class LogWithEnds(NamedTuple):
 
 
 def copy_with_ends(
-    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: ReadingEvents
+    clients: LogClients, groups: Collection[str] | None, folder: Path, clock: Clock, events: Events
 ) -> LogWithEnds:
     """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
@@ -81,7 +81,7 @@ def copy_offsets_log(
     groups: Collection[str] | None,
     folder: Path,
     clock: Clock,
-    events: ReadingEvents,
+    events: Events,
     *,
     followers: bool = False,
 ) -> CopiedLog:
@@ -120,7 +120,7 @@ class _WithFollowers:
         return {**(self._reader.log_ranges(led) if led else {}), **of_followers}
 
 
-def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: ReadingEvents) -> None:
+def _warn_of_missing(reader: GroupReader, groups: Collection[str], events: Events) -> None:
     # This is no error, because the log may have commits of a deleted group.
     there = [each.group for each in reader.list_groups()]
     for group in sorted({*groups} - {*there}):

@@ -17,7 +17,7 @@ from migrate_groups.files.safe_write import new_folder
 from migrate_groups.migration.advise import proposals
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.predicted_costs import GroupCost, judge_costs
-from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import LogWithEnds, OpenLog, copy_with_ends
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.snapshots.times import moment_before, moment_of
@@ -67,7 +67,7 @@ class MeasuredCosts(NamedTuple):
 
 
 def measure(
-    asked: CostsRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: ReadingEvents
+    asked: CostsRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: Events
 ) -> MeasuredCosts:
     """Measure what sharing a group costs its applications, and write the tables to the folder ``asked.out``.
 
@@ -97,7 +97,7 @@ def measure(
 
 @contextmanager
 def _lag(
-    spark: SparkSession, reader: GroupReader, copied: LogWithEnds, worst: Sequence[GroupCost], events: ReadingEvents
+    spark: SparkSession, reader: GroupReader, copied: LogWithEnds, worst: Sequence[GroupCost], events: Events
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
     """Yield the lag of the groups in ``worst`` at about 48 points in time, as a tuple and as a DataFrame.
 
@@ -121,7 +121,7 @@ def _lag(
 
 
 def compare_after(
-    asked: CostsRequest, run_dir: Path, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: ReadingEvents
+    asked: CostsRequest, run_dir: Path, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: Events
 ) -> tuple[AfterSplit, ...]:
     """Compare the predicted with the measured cost of each application since its group was split.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.files.safe_write import new_folder
-from migrate_groups.migration.events import ReadingEvents
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.offsets_topic.copied import OpenLog, copy_with_ends
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ class HistoryRequest(NamedTuple):
     every: timedelta
 
 
-def history(
-    asked: HistoryRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: ReadingEvents
-) -> History:
+def history(asked: HistoryRequest, open_log: OpenLog, open_spark: OpenSpark, clock: Clock, events: Events) -> History:
     """Write the commits and the lag of groups over time to the folder ``asked.out``, and return a summary.
 
     If it fails, the folder is deleted again.

@@ -12,7 +12,7 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
-from migrate_groups.migration.events import Silent
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
@@ -57,7 +57,7 @@ class Moved(Move):
         elsewhere: the cluster of ``--to-bootstrap-server``, if any.
         """
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
-            return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
+            return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Events())
 
     def delete(self) -> Execution | None:
         """Delete the offsets of the source group."""
@@ -151,7 +151,7 @@ def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
     spec = SplitSpec(source="g", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
     wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0, copy=True)), mirror=None)
     wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
-    migrate(Clients(moved.source, moved.source), wanted, moved.clock, Silent())
+    migrate(Clients(moved.source, moved.source), wanted, moved.clock, Events())
     with open_receipt(tmp_path / "other" / "receipt.json", read_only=True) as file, pytest.raises(UsageError) as error:
         plan_way_back(moved.source, Verb.DELETE_OFFSETS, file, moved.clock, moved.target)
     assert "all groups of this run are on one cluster" in str(error.value)
@@ -331,7 +331,7 @@ def _step(moved: Moved, step: str) -> None:
     match step:
         case "migrate":
             clients = Clients(moved.target, moved.target)
-            migrate(clients, moved.wanted(WriteOptions(settle=0, guard=0)), moved.clock, Silent())
+            migrate(clients, moved.wanted(WriteOptions(settle=0, guard=0)), moved.clock, Events())
         case "rollback":
             moved.go(Verb.ROLLBACK, moved.target)
         case "hand-back":
