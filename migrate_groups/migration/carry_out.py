@@ -2,96 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import PartlyApplied, Refused, UsageError
+from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.added_partitions import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
-from migrate_groups.migration.journal import BothClusters, Journal, refuse_taken
+from migrate_groups.migration.journal import Journal
 from migrate_groups.migration.make_plan import refuse_forbidden
-from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
-from migrate_groups.migration.started import Started
+from migrate_groups.migration.reading.requests import committed_by_order
 from migrate_groups.migration.write import write
-from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.change import Order, Outcome
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.intent import cluster_differences, resumed_differently
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, named, some
-
-
-def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise an error if the plan must not be written on top of the writes in the receipt.
-
-    Raises `UsageError` if the receipt is of another migration than the plan, and the error of `refuse_moved`.
-    """
-    refuse_differences(file, resumed_differently(file.receipt, plan))
-    refuse_moved(file, {change.order: change.before for change in plan.changes})
-
-
-def refuse_moved(file: ReceiptFile, now: Mapping[Order, CommittedOffset | None]) -> None:
-    """Raise `Refused` if a target group no longer has an offset that the last hand-over in the receipt confirmed.
-
-    now: the committed offsets of target groups.
-    """
-    if since := file.receipt.moved_since(now):
-        raise Refused(
-            f"{some(since, 3)}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
-            "deleted or has expired, so it is not known how far the group read: set it with apply --no-source-group; "
-            "nothing was written"
-        )
-
-
-def refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
-    """Raise `UsageError` if there are differences between the migration in the receipt and the requested one."""
-    if differences:
-        raise UsageError(
-            f"{file.path} is the receipt of another migration ({some(differences)}): name another receipt or run "
-            "directory; rollback undoes the other migration, as long as its groups have not started"
-        )
-
-
-def refuse_another_cluster(file: ReceiptFile, reader: GroupReader) -> None:
-    """Raise `UsageError` if a hand-over on one cluster is in the receipt, and ``reader`` reads another cluster.
-
-    There, the source group may not exist, and its offsets would seem lost.
-    """
-    earlier = file.receipt.last_hand_over
-    if earlier is not None and earlier.translation is None:
-        refuse_differences(file, cluster_differences(earlier.cluster_id, reader.cluster_id()))
-
-
-def say_over(clusters: BothClusters[GroupReader], started: Started, file: ReceiptFile, events: Events) -> None:
-    """Tell the user that the migration in the receipt is over, because a target group has started.
-
-    Raises `PartlyApplied` if a source group still consumes or can't be read;
-    `Refused` if a target group has lost a committed offset, or another run has undone the migration.
-    """
-    refuse_taken(clusters, file.receipt, Verb.ROLLBACK)
-    handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
-    if started.moved:
-        raise PartlyApplied(
-            f"{handed_over}; {some(started.moved, 3)}: stop these consumers, because what they read is processed "
-            "twice; nothing was written"
-        )
-    if started.not_watched:
-        raise PartlyApplied(
-            f"{handed_over}; {some(started.not_watched, 3)}: run the same command again, which looks at the group; "
-            "nothing was written"
-        )
-    if started.lost:
-        raise Refused(
-            f"{handed_over}; no committed offset any more for {some(started.lost)}, so it is not known how far the "
-            "group read: set the right offset with rewind and apply; nothing was written"
-        )
-    events.said(f"{handed_over}; nothing was written")
 
 
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
@@ -218,3 +150,62 @@ def watch_afterwards(
         )
     file.record(execution)
     return execution
+
+
+def watch_after_hold(
+    reader: GroupReader, held: HeldGroup, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
+) -> Execution:
+    """Watch the source group for consumers after this tool has left the group; return the record of the write.
+
+    Messages about consumers that joined or committed are added to the record (``moved``), and about partitions that
+    were added to the topics (``added``). If this tool may not have been a member all the time, it does not watch, and
+    adds a message about that.
+    """
+    # While this tool was a member, other consumers could not join or commit. They try again now, and process records
+    # that were handed over (docs/evidence/reliability.md#settle-and-hold).
+    execution = execution.with_moved([held.lost] if held.lost else [])
+    seconds = execution.options.guard
+    # Added partitions are looked for again at the end, and are no reason not to watch.
+    execution = replace(execution, added=())
+    if seconds and execution.is_whole:
+        events.doing(f"{some(sorted(watched(execution)))} is no longer held: watching it for {seconds:g} s")
+        execution = guard(reader, execution, seconds, clock)
+    execution = with_added_partitions(reader, execution, file.receipt)
+    file.record(execution)
+    return execution
+
+
+def with_added_partitions(
+    reader: GroupReader, execution: Execution, receipt: Receipt, elsewhere: GroupReader | None = None
+) -> Execution:
+    """Return the record of a hand-over with a message for added partitions without an offset of a target group.
+
+    Such a partition was added to a topic after the hand-over was planned. ``auto.offset.reset`` decides where the group
+    starts there. receipt: the record of the run. elsewhere: reads the source group's cluster in a move to another one.
+
+    If the topics or the offsets can't be read, ``not_watched`` says so.
+    """
+    try:
+        added = receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
+        committed = committed_by_order(reader, added)
+        there = _added_elsewhere(elsewhere, execution) if elsewhere else []
+    except (ClusterUnavailable, Refused) as error:
+        return execution.with_not_watched(f"it is not known whether partitions were added since the write: {error}")
+    missing = [f"{group} {topic}-{number}" for (group, topic, number) in added if not committed[group, topic, number]]
+    found = [f"{named('partition', missing)} added since the write, without a committed offset"] if missing else []
+    found += [f"{named('partition', there)} added on the old group's cluster since the write"] if there else []
+    return replace(execution, added=tuple(found))
+
+
+def _added_elsewhere(reader: GroupReader, execution: Execution) -> list[str]:
+    """Return the partitions of a source group's topics, on its own cluster, that the write does not know."""
+    translation = execution.translation
+    if translation is None or execution.options.on_uncommitted == "leave":
+        return []
+    known = {each.source for each in translation.partitions}
+    return [
+        f"{name}-{number}"
+        for name, topic in reader.describe_topics(translation.source_topics).items()
+        for number in topic.partitions
+        if TopicPartition(name, number) not in known
+    ]

@@ -18,7 +18,6 @@ from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import refuse_by_record
-from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -27,6 +26,7 @@ from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import GroupDeletionFacts
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.checks.target import options_of_write
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan

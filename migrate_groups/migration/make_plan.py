@@ -10,15 +10,14 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey, unread
 from migrate_groups.planning.check import Check
-from migrate_groups.planning.checks.advice import FROM_FILE, Advice
-from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.facts import FROM_FILE, Advice, HandOverFacts
 from migrate_groups.planning.checks.registry import is_wrong_cluster, planned, read_on
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.decide import wanted_rows
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
 

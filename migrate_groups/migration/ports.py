@@ -31,6 +31,10 @@ class OffsetsReader(Protocol):
     The second client (confluent-kafka) implements only this interface, because it only reads back what was written.
     """
 
+    def cluster_id(self) -> str:
+        """Return the id that the brokers report for their cluster."""
+        ...
+
     def committed(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
@@ -57,10 +61,6 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     """The client's principal as Kafka's ACLs name it, such as ``User:alice``, as far as a client can know it."""
     second_client_lacks: str
     """Why the second client (confluent-kafka) can't log in to the cluster; empty if it can."""
-
-    def cluster_id(self) -> str:
-        """Return the id that the brokers report for their cluster."""
-        ...
 
     def list_groups(self) -> Sequence[GroupListing]:
         """Return all groups of any type that the client's principal may describe, sorted by name."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from migrate_groups.errors import Refused, UsageError
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import unread
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.change import Order
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.facts import RunDeletionFacts
 from migrate_groups.planning.checks.origin import both_clusters
 from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.intent import cluster_differences, resumed_differently
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.text import some
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
@@ -57,3 +65,44 @@ def another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -
         )
     )
     return f"cluster: {reason}" if verdict is Verdict.REFUSE else ""
+
+
+def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
+    """Raise an error if the plan must not be written on top of the writes in the receipt.
+
+    Raises `UsageError` if the receipt is of another migration than the plan, and the error of `refuse_moved`.
+    """
+    refuse_differences(file, resumed_differently(file.receipt, plan))
+    refuse_moved(file, {change.order: change.before for change in plan.changes})
+
+
+def refuse_moved(file: ReceiptFile, now: Mapping[Order, CommittedOffset | None]) -> None:
+    """Raise `Refused` if a target group no longer has an offset that the last hand-over in the receipt confirmed.
+
+    now: the committed offsets of target groups.
+    """
+    if since := file.receipt.moved_since(now):
+        raise Refused(
+            f"{some(since, 3)}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
+            "deleted or has expired, so it is not known how far the group read: set it with apply --no-source-group; "
+            "nothing was written"
+        )
+
+
+def refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
+    """Raise `UsageError` if there are differences between the migration in the receipt and the requested one."""
+    if differences:
+        raise UsageError(
+            f"{file.path} is the receipt of another migration ({some(differences)}): name another receipt or run "
+            "directory; rollback undoes the other migration, as long as its groups have not started"
+        )
+
+
+def refuse_another_cluster(file: ReceiptFile, reader: GroupReader) -> None:
+    """Raise `UsageError` if a hand-over on one cluster is in the receipt, and ``reader`` reads another cluster.
+
+    There, the source group may not exist, and its offsets would seem lost.
+    """
+    earlier = file.receipt.last_hand_over
+    if earlier is not None and earlier.translation is None:
+        refuse_differences(file, cluster_differences(earlier.cluster_id, reader.cluster_id()))

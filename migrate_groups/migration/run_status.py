@@ -13,7 +13,6 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.migration.carry_out import refuse_moved, say_over
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
@@ -21,8 +20,13 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.migration.reading.status import GroupStatus
-from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
-from migrate_groups.migration.started import started_since
+from migrate_groups.migration.receipt_refusals import (
+    another_cluster,
+    check_clusters_named,
+    refuse_by_record,
+    refuse_moved,
+)
+from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 from migrate_groups.migration.write_result import result_of
 from migrate_groups.planning.check import Verdict

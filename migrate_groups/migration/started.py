@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from migrate_groups.errors import PartlyApplied, Refused
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.journal import BothClusters, refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import State
+from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.row import Row
+from migrate_groups.text import named, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,32 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
     seen = look_at_watched(elsewhere or reader, execution)
     return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
+
+
+def say_over(clusters: BothClusters[GroupReader], started: Started, file: ReceiptFile, events: Events) -> None:
+    """Tell the user that the migration in the receipt is over, because a target group has started.
+
+    Raises `PartlyApplied` if a source group still consumes or can't be read;
+    `Refused` if a target group has lost a committed offset, or another run has undone the migration.
+    """
+    refuse_taken(clusters, file.receipt, Verb.ROLLBACK)
+    handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
+    if started.moved:
+        raise PartlyApplied(
+            f"{handed_over}; {some(started.moved, 3)}: stop these consumers, because what they read is processed "
+            "twice; nothing was written"
+        )
+    if started.not_watched:
+        raise PartlyApplied(
+            f"{handed_over}; {some(started.not_watched, 3)}: run the same command again, which looks at the group; "
+            "nothing was written"
+        )
+    if started.lost:
+        raise Refused(
+            f"{handed_over}; no committed offset any more for {some(started.lost)}, so it is not known how far the "
+            "group read: set the right offset with rewind and apply; nothing was written"
+        )
+    events.said(f"{handed_over}; nothing was written")
 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:

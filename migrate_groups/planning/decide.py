@@ -1,7 +1,8 @@
-"""Decide, for each partition, at which committed offset its target group is to start."""
+"""Decide, for each partition that a target group takes over, at which committed offset the group is to start."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from msgspec import structs
@@ -11,7 +12,25 @@ from migrate_groups.model.topics import is_same_topic
 from migrate_groups.planning.change import Change, Origin, sorted_changes
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import absent
+from migrate_groups.snapshots.row import Row
+
+
+def wanted_rows(rows: Iterable[Row]) -> list[Change]:
+    """Return the change that each snapshot row with a target group asks for, before anything is decided."""
+    return [
+        Change(
+            group=row.group,
+            source_group=row.handed_over_by,
+            topic=row.topic,
+            partition=row.partition,
+            wanted=row.committed,
+            origin=Origin.UNCOMMITTED if row.offset is None else Origin.COMMITTED,
+            cluster_id=row.cluster_id,
+            topic_id=row.topic_id,
+        )
+        for row in rows
+        if row.group is not None
+    ]
 
 
 def decide(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> list[Change]:
@@ -21,7 +40,7 @@ def decide(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> l
     there is no offset to write.
     """
     decided = []
-    for each in (*wanted, *absent(wanted, survey)):
+    for each in (*wanted, *_absent(wanted, survey)):
         after, raised_from = _after(each, survey, options)
         before, given_up = survey.committed[each.group].get(each.topic_partition), None
         if options.on_existing == "forward" and before and after and before.offset > after.offset:
@@ -36,13 +55,39 @@ def starts(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> l
 
     As in `decide`, there may be more than the wanted ones.
     """
-    found = ((each, _after(each, survey, options)) for each in (*wanted, *absent(wanted, survey)))
+    found = ((each, _after(each, survey, options)) for each in (*wanted, *_absent(wanted, survey)))
     return [structs.replace(each, after=after, raised_from=raised_from) for each, (after, raised_from) in found]
 
 
 def with_an_offset(decided: Iterable[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan, sorted: those with an offset, and those whose offset is not mirrored yet."""
     return sorted_changes(each for each in decided if each.after is not None or each.origin is Origin.NOT_MIRRORED)
+
+
+def _absent(wanted: Sequence[Change], survey: Survey) -> list[Change]:
+    """Return the partitions that ``wanted`` lacks, for topics that a source group hands over.
+
+    A partition is returned once for each target group of its topic, without an offset.
+    """
+    present: dict[tuple[str, str], dict[int, Change]] = defaultdict(dict)
+    for each in wanted:
+        present[each.group, each.topic][each.partition] = each
+    return [
+        Change(
+            group=group,
+            source_group=like.source_group,
+            topic=topic,
+            partition=partition,
+            origin=Origin.ABSENT,
+            cluster_id=like.cluster_id,
+            topic_id=like.topic_id,
+        )
+        for (group, topic), of_topic in present.items()
+        if topic in survey.topics
+        and (like := next((each for each in of_topic.values() if each.source_group is not None), None)) is not None
+        for partition in survey.topics[topic].partitions
+        if partition not in of_topic
+    ]
 
 
 def _after(wanted: Change, survey: Survey, options: WriteOptions) -> tuple[CommittedOffset | None, int | None]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.migration.advise.predicted_costs import GroupCost
-from migrate_groups.migration.advise.proposals import Suggestion
+from migrate_groups.migration.advise.propose import Suggestion
 from migrate_groups.show import html
 from migrate_groups.show.costs import of_group, result
 from migrate_groups.show.curves import drawn

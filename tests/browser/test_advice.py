@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from migrate_groups.migration.advise.after import Split, compare
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
-from migrate_groups.migration.advise.proposals import Suggestion
+from migrate_groups.migration.advise.propose import Suggestion
 from migrate_groups.show import after_split, costs_page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.migration.advise import proposals
+from migrate_groups.migration.advise import propose
 from migrate_groups.spark.offsets_topic import advice_job
 from tests.support.cli import CliHere
 from tests.support.split_sharing import GROUP, near, split
@@ -70,7 +70,7 @@ def test_finished_tables_stay_if_a_page_can_not_be_written(here, world, tmp_path
 
     asked = "advise", group, "--log", "log", "--report"
     with monkeypatch.context() as patch:
-        patch.setattr(proposals, "suggestions", lost)
+        patch.setattr(propose, "suggestions", lost)
         stderr = here(*asked, tmp_path / "out", code=ClusterUnavailable.exit_code).stderr
         patch.setattr(advice_job, "write_costs", lost)
         here.fails(*asked, tmp_path / "none", code=ClusterUnavailable.exit_code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
-from migrate_groups.migration.ports import HeldGroup
+from migrate_groups.migration.log_ports import LogReader
+from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.apis import ALL_OFFERED, Offers
 from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Member, Wanted, with_offsets
@@ -502,3 +504,30 @@ class InMemoryRecords:
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
         return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}
+
+
+PORT = {
+    name: method
+    for port in (OffsetsReader, LogReader, GroupReader, GroupWriter)
+    for name, method in vars(port).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+}
+"""The requests of a `GroupWriter`."""
+
+
+class Asked(InMemoryCluster):
+    """A cluster that calls ``before_request`` right before each request, with the name of the request."""
+
+    def before_request(self, name: str) -> None:
+        """Do nothing."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in PORT:
+            return found
+
+        def asked(*arguments: object, **named: object) -> Any:
+            self.before_request(name)
+            return found(*arguments, **named)
+
+        return asked

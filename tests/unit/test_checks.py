@@ -28,8 +28,8 @@ from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.registry import judge, rules_of
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.decide import wanted_rows
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
-from tests.support.in_memory import InMemoryCluster
+from tests.support.in_memory import Asked
 
 RUN = "split.toml.run"
 WAYS_BACK = {
@@ -22,7 +21,7 @@ QUESTIONS = {
 }
 
 
-class Interfered(InMemoryCluster):
+class Interfered(Asked):
     """A cluster that counts requests and calls ``happens`` right before request number ``due``."""
 
     def __init__(self) -> None:
@@ -30,13 +29,12 @@ class Interfered(InMemoryCluster):
         self.requests, self.due, self.at = 0, 0, ""
         self.happens: Callable[[], object] = lambda: None
 
-    def __getattribute__(self, name: str) -> Any:
+    def before_request(self, name: str) -> None:
         if name in QUESTIONS:
             self.requests += 1
             if self.requests == self.due:
                 self.at = name
                 self.happens()
-        return super().__getattribute__(name)
 
     def interfere(self, due: int, happens: Callable[[], object]) -> None:
         self.requests, self.due, self.happens = 0, due, happens

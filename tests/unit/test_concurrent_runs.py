@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from tests.support.clock import FakeClock
-from tests.support.in_memory import InMemoryCluster
+from tests.support.in_memory import Asked
 from tests.support.planning import handed_over
 from tests.support.stopped import carry_out
 from tests.support.turns import Turns
@@ -48,7 +47,7 @@ def at_random(seed: int) -> Iterator[bool]:
     return (draw.random() < often for _ in count())
 
 
-class Shared(InMemoryCluster):
+class Shared(Asked):
     """A cluster that calls ``before`` right before each request. The group ``old`` has handed over to ``new``.
 
     has_journals: whether commands may claim partitions. Without it, only what they read of the groups protects these.
@@ -69,12 +68,11 @@ class Shared(InMemoryCluster):
         plan = make_plan(self, handed_over(self, "old", "new"), OPTIONS)
         self.receipt = Receipt((carry_out(self, plan),))
 
-    def __getattribute__(self, name: str) -> Any:
+    def before_request(self, name: str) -> None:
         if name in REQUESTS:
-            super().__getattribute__("before")(name)
-            if turns := super().__getattribute__("turns"):
-                turns.take()
-        return super().__getattribute__(name)
+            self.before(name)
+            if self.turns:
+                self.turns.take()
 
     def command(self, verb: Verb) -> tuple[ReceiptFile, Callable[[], None]]:
         """Return the record of a copied run directory, and a function that runs a command with it."""

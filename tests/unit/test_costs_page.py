@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
-from migrate_groups.migration.advise.proposals import Suggestion
+from migrate_groups.migration.advise.propose import Suggestion
 from migrate_groups.show import costs, markdown
 from migrate_groups.show.costs_page import page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription

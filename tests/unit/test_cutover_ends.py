@@ -11,8 +11,8 @@ from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.planning.decide import wanted_rows
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock

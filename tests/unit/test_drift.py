@@ -6,11 +6,10 @@ import pytest
 
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.decide import decide, with_an_offset
+from migrate_groups.planning.decide import decide, wanted_rows, with_an_offset
 from migrate_groups.planning.drift import drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.wanted import wanted_rows
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 

@@ -24,7 +24,7 @@ from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.facts import Facts
-from migrate_groups.planning.checks.second_client import second_client
+from migrate_groups.planning.checks.written import second_client
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.survey import ClusterFacts, Survey
 

@@ -17,9 +17,9 @@ from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.decide import wanted_rows
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.in_memory import InMemoryCluster

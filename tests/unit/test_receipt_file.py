@@ -11,7 +11,7 @@ from msgspec import structs
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.migration.carry_out import refuse_other_run
+from migrate_groups.migration.receipt_refusals import refuse_other_run
 from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, Outcome

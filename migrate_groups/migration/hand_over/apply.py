@@ -10,24 +10,17 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
-from migrate_groups.migration.carry_out import (
-    agree,
-    refuse_another_cluster,
-    refuse_other_run,
-    say_over,
-    watch_afterwards,
-    write_plan,
-)
+from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.journal import Journal, claim_started, locked, one_cluster, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_by_record
-from migrate_groups.migration.started import same_hand_over, started_since
+from migrate_groups.migration.receipt_refusals import refuse_another_cluster, refuse_by_record, refuse_other_run
+from migrate_groups.migration.started import same_hand_over, say_over, started_since
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.planning.checks.advice import FROM_FILE, Advice
+from migrate_groups.planning.checks.facts import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan

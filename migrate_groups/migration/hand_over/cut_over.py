@@ -14,8 +14,7 @@ from migrate_groups.errors import GroupNotFound, InvalidInput, MigrateGroupsErro
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
-from migrate_groups.migration.hand_over.plan import plan_hand_over
-from migrate_groups.migration.hand_over.prepared import Prepared
+from migrate_groups.migration.hand_over.prepared import Prepared, plan_hand_over
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.stop_checkpoint import (

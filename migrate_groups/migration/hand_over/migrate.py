@@ -14,17 +14,8 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
-from migrate_groups.migration.carry_out import (
-    agree,
-    refuse_another_cluster,
-    refuse_differences,
-    refuse_other_run,
-    say_over,
-    watch_afterwards,
-    write_plan,
-)
+from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
@@ -33,8 +24,13 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_by_record
-from migrate_groups.migration.started import started_since
+from migrate_groups.migration.receipt_refusals import (
+    refuse_another_cluster,
+    refuse_by_record,
+    refuse_differences,
+    refuse_other_run,
+)
+from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.planning.change import by_group
@@ -112,8 +108,12 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     lacks a topic; `UsageError` for wrong options; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
     `PendingCommits`.
     """
+    clusters = _clusters(reader, wanted)
     with open_receipt(wanted.run.receipt, read_only=True) as file:
-        return _shown(_clusters(reader, wanted), wanted, file, clock, events)
+        shown = _shown(clusters, wanted, file, clock, events)
+    if shown is not None:
+        events.stop_planned(_planned_stop(shown, wanted, clusters))
+    return shown
 
 
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
@@ -129,15 +129,16 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
-        shown = _agreed_before(clusters, wanted, file, events) or _shown(clusters, wanted, file, clock, events)
+        shown = _agreed_before(wanted, file) or _shown(clusters, wanted, file, clock, events)
         if shown is None:
             claim_started(BothClusters(at_source, writer), file, clock.now())
             return None
+        stop = _planned_stop(shown, wanted, clusters)
+        events.stop_planned(stop)
         agree(shown.plan, shown.rows, events, provisional=True)
         journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
         if wanted.agreed is None:
             run.keep_baseline(shown.reading.rows())
-        stop = _planned_stop(shown, wanted, clusters)
         if wanted.mirror is not None:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
         events.stop_agreed(stop)
@@ -246,7 +247,7 @@ def _delivered_again(mirror: Mirror | None, execution: Execution) -> str:
     """Return a remark that names copies to which a mirror has delivered records again since the plan; empty if none."""
     if mirror is None or execution.translation is None or not execution.options.guard:
         return ""
-    from migrate_groups.migration.across.again import delivered_again
+    from migrate_groups.migration.across.mirror_lag import delivered_again
 
     return delivered_again(mirror, execution.translation)
 
@@ -262,10 +263,7 @@ def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, e
 def _shown(
     clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
 ) -> Prepared | None:
-    """Return the plan to show to the user, and tell the user which members must stop.
-
-    Returns None, and raises errors, as `plan_migration`.
-    """
+    """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if clusters.elsewhere is None:
         refuse_another_cluster(file, clusters.source)
@@ -289,20 +287,17 @@ def _shown(
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
-    events.stop_planned(_planned_stop(prepared, wanted, clusters))
     return prepared
 
 
-def _agreed_before(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> Prepared | None:
+def _agreed_before(wanted: MigrateRequest, file: ReceiptFile) -> Prepared | None:
     """Return the plan to which the user has agreed before; None if there is none, or another process has written since.
 
     Its offsets, and the facts that may have changed, are read again before the write, as those of any plan.
     """
     if wanted.agreed is None or wanted.agreed.shown.receipt.executions != file.receipt.executions:
         return None
-    shown = wanted.agreed.shown.of_run(file.receipt)
-    events.stop_planned(_planned_stop(shown, wanted, clusters))
-    return shown
+    return wanted.agreed.shown.of_run(file.receipt)
 
 
 def _lacks_offsets(plan: Plan) -> bool:

@@ -10,19 +10,19 @@ from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
-from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.journal import BothClusters, Journal, read_journal
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
-from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.survey import EarlyGroups, permissions_unless_hidden, survey
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Acls, Resource, ResourceType
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.application import Applications, AppPrincipal, read_by
+from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.checks.registry import judge
+from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
@@ -105,6 +105,34 @@ class Prepared:
                 log_start_offset=log.start if log else None,
                 log_end_offset=log.end if log else None,
             )
+
+
+def plan_hand_over(
+    clusters: Clusters,
+    known: Knowledge,
+    reading: Reading,
+    wanted: Sequence[Change],
+    earlier: Planned | None = None,
+    targets: EarlyGroups | None = None,
+) -> Planned:
+    """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
+
+    - known, reading: what is known of the source group, from before its stop and as it was just read.
+    - wanted: the partitions and offsets to hand over.
+    - earlier: a plan from before the source group stopped, whose permissions, topic names and offsets retention are
+      used again on one cluster.
+    - targets: the target groups on one cluster, if they were just read.
+
+    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    """
+    if clusters.mirror is not None:
+        from migrate_groups.migration.hand_over.two_clusters import plan_move
+
+        return plan_move(clusters.target, clusters.mirror, known, reading, wanted, is_stopped=earlier is not None)
+    now = survey(clusters.target, wanted, earlier.facts if earlier else None, reading, early=targets)
+    facts = HandOverFacts(survey=now, options=known.options, receipt=known.receipt, decided=wanted)
+    plan = planned(Scope.HAND_OVER, facts.decided_by(now))
+    return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=now.cluster_facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

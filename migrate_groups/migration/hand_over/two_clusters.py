@@ -17,8 +17,7 @@ from migrate_groups.migration.reading.take import Reading
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Origin
-from migrate_groups.planning.checks.advice import READ_EACH_TIME
-from migrate_groups.planning.checks.facts import HandOverFacts, MirrorFacts
+from migrate_groups.planning.checks.facts import READ_EACH_TIME, HandOverFacts, MirrorFacts
 from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.decide import starts, with_an_offset

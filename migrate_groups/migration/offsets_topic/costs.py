@@ -14,7 +14,7 @@ from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import receipt_in
 from migrate_groups.files.safe_write import new_folder
-from migrate_groups.migration.advise import proposals
+from migrate_groups.migration.advise import propose
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.predicted_costs import GroupCost, judge_costs
 from migrate_groups.migration.events import Events
@@ -63,7 +63,7 @@ class MeasuredCosts(NamedTuple):
     costs: Costs
     groups: tuple[GroupCost, ...]
     lag: tuple[Moment, ...]
-    suggestions: Mapping[str, proposals.Suggestion]
+    suggestions: Mapping[str, propose.Suggestion]
 
 
 def measure(
@@ -91,7 +91,7 @@ def measure(
                 costs = write_costs(measured, asked.out, timeline)
         complete("tables")
         judged = judge_costs(costs.applications, copied.taken_at, delay)
-        suggested = proposals.suggestions(reader, clock, [each.group for each in worst])
+        suggested = propose.suggestions(reader, clock, [each.group for each in worst])
     return MeasuredCosts(costs, judged, lag, suggested)
 
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.migration.ports import GroupReader, LogClients
+from migrate_groups.migration.ports import GroupReader, LogClients, OffsetsReader
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.checks.permission import Permissions
 from migrate_groups.planning.examination import NEEDED, NO, NOT_KNOWN, YES, Examination
 
 
-class SecondLogin(Protocol):
-    """The second client (confluent-kafka), as far as it shows that it can log in."""
-
-    def cluster_id(self) -> str:
-        """Return the id of the cluster. Raises `ClusterUnavailable` or `NotAuthorized`."""
-        ...
-
-
-def examine(clients: LogClients, second: SecondLogin) -> Examination:
+def examine(clients: LogClients, second: OffsetsReader) -> Examination:
     """Return what the brokers show of a cluster, and of the permissions of the client's principal.
 
     Raises `ClusterUnavailable` or `NotAuthorized` if kafka-python can't reach the cluster or log in. What else can't be
@@ -48,7 +38,7 @@ def _permissions(reader: GroupReader) -> Permissions:
         return dict.fromkeys(NEEDED)
 
 
-def _second_client(reader: GroupReader, second: SecondLogin, cluster_id: str) -> str:
+def _second_client(reader: GroupReader, second: OffsetsReader, cluster_id: str) -> str:
     """Return why the second client can't read back what is written; empty if it can log in to the same cluster."""
     if reader.second_client_lacks:
         return reader.second_client_lacks

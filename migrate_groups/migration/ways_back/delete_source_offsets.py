@@ -10,13 +10,13 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
-from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import RunDeletionFacts
 from migrate_groups.planning.checks.permission import needed_on_way_back
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.checks.target import options_of_write
 from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt

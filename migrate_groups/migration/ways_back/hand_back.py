@@ -15,19 +15,18 @@ from migrate_groups.migration.reading.requests import committed_by_order, commit
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import refuse_by_record
-from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
-from migrate_groups.planning.checks.advice import Advice
-from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.facts import Advice, HandOverFacts
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.checks.target import options_of_write
+from migrate_groups.planning.decide import wanted_rows
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import named, some
 

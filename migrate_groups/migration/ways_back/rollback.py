@@ -12,7 +12,6 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
 from migrate_groups.migration.receipt_refusals import refuse_by_record
-from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.topics import is_still
 from migrate_groups.planning.change import Action, Change, Order, sorted_changes
@@ -20,6 +19,7 @@ from migrate_groups.planning.checks.facts import RollbackFacts
 from migrate_groups.planning.checks.permission import needed_on_way_back
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.checks.target import options_of_write
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.planning.change import Change, Order, Origin
-from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.execution import Execution, Source
 from migrate_groups.planning.options import WriteOptions
@@ -16,6 +15,25 @@ from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What checks tell the user to do next. The defaults fit offsets from a snapshot file.
+
+    - read_again: what to do if the offsets are out of date.
+    - still_running: what to do while a source group runs.
+    - unasked: where offsets without a source group are from.
+    """
+
+    read_again: str = "take a new snapshot"
+    still_running: str = "stop these consumers"
+    unasked: str = "without a source group"
+
+
+FROM_FILE = Advice()
+READ_EACH_TIME = Advice(read_again="run the same command again")
+"""For offsets that the command reads itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,16 +16,14 @@ from migrate_groups.planning.checks import (
     journal,
     kind,
     live_source,
-    metadata,
     mirror,
     offsets,
     origin,
     permission,
-    retention,
     rollback,
-    second_client,
     source,
     target,
+    written,
 )
 from migrate_groups.planning.checks.application import Applications
 from migrate_groups.planning.checks.barrier import Probes
@@ -45,9 +43,7 @@ REGISTRY: tuple[Rule, ...] = (
     *target.RULES,
     *mirror.RULES,
     *offsets.RULES,
-    *metadata.RULES,
-    *retention.RULES,
-    *second_client.RULES,
+    *written.RULES,
     *rollback.RULES,
     *deletion.RULES,
     *hand_back.RULES,

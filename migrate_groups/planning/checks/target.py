@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from migrate_groups.planning.change import Origin
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import counted, named, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
@@ -28,7 +32,7 @@ def writable(facts: HandOverFacts) -> Judgement:
             f"{named('group', both)} named as source and target: name another target; to write a group's own offsets "
             "back, apply its snapshot with --restore and without --to-group"
         )
-    trimmed = [group for group in targets if is_trimmed(group)]
+    trimmed = [group for group in targets if _is_trimmed(group)]
     if trimmed and options.second_client != "none":
         reason = (
             f"{named('group name', [ascii(group) for group in trimmed])} with white space at the start or with a NUL, "
@@ -49,12 +53,20 @@ def writable(facts: HandOverFacts) -> Judgement:
     return Verdict.PASS, reason
 
 
-def is_trimmed(group: str) -> bool:
+def _is_trimmed(group: str) -> bool:
     """Return whether librdkafka would change a group's name, so that confluent-kafka would read another group.
 
     It changes a name that begins with white space or contains a NUL.
     """
     return group[:1] in _TRIMMED or "\0" in group
+
+
+def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:
+    """Return the options for a write to these groups, without confluent-kafka if it would misread a group's name.
+
+    librdkafka changes some names (docs/kafka-behaviour.md#confluent-kafka).
+    """
+    return replace(options, second_client="none") if any(map(_is_trimmed, groups)) else options
 
 
 def existing_offsets(facts: HandOverFacts) -> Judgement:

@@ -1,15 +1,46 @@
-"""Report when the offsets written to the target groups expire if no consumer joins these groups."""
+"""Checks of the offsets to write: brokers accept them, keep them, and the second client can read them back."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import metadata_length
 from migrate_groups.planning.change import Action
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import Facts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.text import counted, some
+
+_DEFAULT = 4096
+
+
+def metadata(facts: Facts) -> Judgement | None:
+    """Check that no metadata is longer than ``offset.metadata.max.bytes``. None if there is no metadata.
+
+    If the brokers do not report this setting, its default is assumed, and the verdict is at best ``not known``.
+    """
+    lengths = {
+        f"{change.group} {change.topic_partition}": metadata_length(change.after.metadata)
+        for change in facts.changes
+        if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
+    }
+    if not lengths:
+        return None
+    known = facts.survey.cluster_facts.metadata_limit
+    limit = _DEFAULT if known is None else known
+    setting = f"offset.metadata.max.bytes is {limit:,}"
+    if known is None:
+        setting = f"{setting} by default; grant DescribeConfigs on Cluster to read it"
+    if longer := [f"{place}: {length:,}" for place, length in lengths.items() if length > limit]:
+        reason = (
+            f"{counted(len(longer), 'offset')} with longer metadata than brokers accept: {some(longer, most=3)} "
+            f"characters, and {setting}: shorten it, or raise the setting"
+        )
+        return Verdict.REFUSE, reason
+    longest = f"the longest metadata has {counted(max(lengths.values()), 'character')}, and {setting}"
+    return (Verdict.NOT_KNOWN if known is None else Verdict.PASS), longest
+
 
 _SHORT = timedelta(days=1)
 
@@ -55,4 +86,22 @@ def _duration(time: timedelta) -> str:
     return counted(minutes, "minute")
 
 
-RULES = (Rule(name="retention", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET), judge=retention),)
+def second_client(facts: Facts) -> Judgement | None:
+    """Say that confluent-kafka is to read the offsets back and can't log in. None if it can, or if it is not to.
+
+    The check refuses if the option ``second_client`` is "required", and warns if it is "auto".
+    """
+    lacks, mode = facts.survey.cluster_facts.second_client_lacks, facts.options.second_client
+    if not lacks or mode == "none":
+        return None
+    if mode == "required":
+        return Verdict.REFUSE, f"{lacks}, so it can't read back: pass --second-client none"
+    return Verdict.WARN, f"{lacks}: kafka-python alone reads back"
+
+
+_OF = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.TARGET)
+RULES = (
+    Rule(name="metadata", scopes=_OF, judge=metadata, depends_on=("topics", "not moved")),
+    Rule(name="retention", scopes=_OF, judge=retention),
+    Rule(name="second client", scopes=_OF, judge=second_client),
+)
