@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -104,7 +106,7 @@ def write_plan(
             record(journal.settled(execution, file.receipt, clock.now()))
     if execution.is_whole:
         if verb is Verb.HAND_OVER:
-            execution = replace(execution, outage=replace(execution.outage, start_at=clock.now()))
+            execution = replace(execution, outage=structs.replace(execution.outage, start_at=clock.now()))
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     if verb is Verb.HAND_OVER:
         # Only now, because the new applications need not wait for it: until then, the claims say that the outcome is

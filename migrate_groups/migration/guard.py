@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TypeVar
 
 import msgspec
+from msgspec import structs
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
@@ -187,7 +188,8 @@ def with_first_signs(reader: GroupReader, execution: Execution, clock: Clock) ->
     groups = by_group(execution.changes)
     outage = execution.outage
     if not outage.first_signs:
-        outage = replace(outage, first_signs=tuple(FirstSign(group=group) for group in sorted(groups)))
+        none_yet = tuple(FirstSign(group=group, at=None, sign=None) for group in sorted(groups))
+        outage = structs.replace(outage, first_signs=none_yet)
     without_sign = [each.group for each in outage.first_signs if each.at is None and each.group in groups]
     if without_sign:
         signs = _signs(reader, {group: groups[group] for group in without_sign})

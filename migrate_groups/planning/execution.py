@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -12,11 +12,9 @@ from msgspec import structs
 
 from migrate_groups.model.partitions import PartitionValue, TopicPartition
 from migrate_groups.planning.change import Action, Change, Order, Outcome, Relation
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.outage import NOT_MEASURED, Outage
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Write
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 
 
@@ -41,14 +39,12 @@ def _source(change: Change, group: str) -> Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Execution:
-    """One write of offsets to the cluster, with one change for each partition.
+class Execution(Write):
+    """One write of offsets to the cluster, as it was carried out.
 
     - number: the position of the write in the receipt (the record of a run), from 1.
     - verb: the kind of the write, such as hand-over or rollback.
     - intent, content: the hashes of the plan, without and with offsets.
-    - topic_ids: topic ids (KIP-516) by topic; a topic whose id is not known is absent.
-    - translation: the offsets of a source group on another cluster, translated to this one; otherwise None.
     - moved: messages about groups that consume the partitions after the write, although they must have stopped.
     - not_watched: messages about groups that could not be read, so that they may still consume.
     - added: messages about partitions that were added to the topics after the write was planned, and for which a target
@@ -64,14 +60,9 @@ class Execution:
 
     number: int = 1
     verb: Verb = Verb.HAND_OVER
-    cluster_id: str
-    options: WriteOptions
     intent: str
     content: str
     started_at: datetime
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    changes: tuple[Change, ...]
-    translation: Translation | None = None
     moved: tuple[str, ...] = ()
     not_watched: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -137,28 +128,12 @@ class Execution:
             return {order: () if source is None else (source,) for order, source in found.items()}
         # Only a partition that was added during the run has no source group of its own.
         origins = self.origins() if any(change.source_group is None for change in changes) else {}
-
         return {
             change.order: (_source(change, change.source_group),)
             if change.source_group is not None
             else tuple(_source(change, group) for group in sorted(origins[change.group, change.topic]))
             for change in changes
         }
-
-    @property
-    def source_groups(self) -> frozenset[str]:
-        """The groups that hand over offsets in this write. They may be on another cluster."""
-        if self.translation:
-            return frozenset({self.translation.group})
-        groups = {change.source_group for change in self.changes}
-        return frozenset(group for group in groups if group is not None)
-
-    @property
-    def source_topics(self) -> frozenset[str]:
-        """The topics of this write, as they are named on the source group's cluster."""
-        if self.translation:
-            return self.translation.source_topics
-        return frozenset(change.topic for change in self.changes)
 
     def updated(self, changes: Iterable[Change]) -> Execution:
         """Return the execution with these changes in place of its own for the same group, topic and partition."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 Sign = Literal["member", "commit"]
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstSign:
-    """The first sign, after START, that a target group consumes.
+# Receipts have these values as they are.
+class FirstSign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """The first sign, after START, that a target group consumes. A receipt has null for None.
 
     at: when it was first read; None if it was not seen during the guard. sign: ``member``: a member was assigned a
     partition; ``commit``: a committed offset differed from the one written, which includes the group's commit interval;
@@ -19,13 +22,12 @@ class FirstSign:
     """
 
     group: str
-    at: datetime | None = None
-    sign: Sign | None = None
+    at: _Moment | None
+    sign: Sign | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outage:
-    """The times between which no group consumed the partitions of a hand-over, as this tool read them from brokers.
+class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """The times between which no group consumed the partitions of a hand-over, as they were read from brokers.
 
     - ran_until: the last reading, while the tool waited, in which a source group had a member on the topics, or had
       committed; None if it was not seen running.
@@ -35,9 +37,9 @@ class Outage:
       known when they began.
     """
 
-    ran_until: datetime | None = None
-    start_at: datetime | None = None
-    first_signs: tuple[FirstSign, ...] = ()
+    ran_until: _Moment | None
+    start_at: _Moment | None
+    first_signs: tuple[FirstSign, ...]
 
     @property
     def seconds(self) -> float | None:
@@ -59,4 +61,4 @@ class Outage:
         )
 
 
-NOT_MEASURED = Outage()
+NOT_MEASURED = Outage(ran_until=None, start_at=None, first_signs=())

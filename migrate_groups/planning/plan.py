@@ -16,8 +16,8 @@ from migrate_groups.planning.translation import Translation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What would be written: the change of each partition's committed offset, and the verdict of every check.
+class Write:
+    """A write of offsets to a cluster, planned or carried out, with one change for each partition.
 
     - changes: sorted by group, topic and partition.
     - topic_ids: topic ids (KIP-516) by topic; a topic whose id is not known is absent.
@@ -27,9 +27,27 @@ class Plan:
     cluster_id: str
     options: WriteOptions
     changes: tuple[Change, ...]
-    checks: tuple[Check, ...]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     translation: Translation | None = None
+
+    @property
+    def source_groups(self) -> frozenset[str]:
+        """The groups that hand over offsets. They may be on another cluster."""
+        if self.translation:
+            return frozenset({self.translation.group})
+        return frozenset(each.source_group for each in self.changes if each.source_group is not None)
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics of this write, as they are named on the source group's cluster."""
+        return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Write):
+    """What would be written: the change of each partition's committed offset, and the verdict of every check."""
+
+    checks: tuple[Check, ...]
 
     @cached_property
     def intent(self) -> str:
@@ -60,18 +78,6 @@ class Plan:
     def verdict(self) -> Verdict:
         """The worst verdict of all checks; ``not applicable`` if there are no checks."""
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.NOT_APPLICABLE)
-
-    @property
-    def source_groups(self) -> frozenset[str]:
-        """The groups that hand over offsets. They may be on another cluster."""
-        if self.translation:
-            return frozenset({self.translation.group})
-        return frozenset(each.source_group for each in self.changes if each.source_group is not None)
-
-    @property
-    def source_topics(self) -> frozenset[str]:
-        """The topics that are handed over, as they are named on the source group's cluster."""
-        return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)
 
     def to_write(self) -> tuple[Change, ...]:
         """Return the changes that set or delete a committed offset, without those that leave it ``unchanged``."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.errors import ClusterUnavailable
@@ -27,7 +28,7 @@ from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 from tests.support.stopped import hand_over, stopped
 
-MEASURED = Outage(ran_until=NOON - timedelta(seconds=13), start_at=NOON - timedelta(seconds=2))
+MEASURED = Outage(ran_until=NOON - timedelta(seconds=13), start_at=NOON - timedelta(seconds=2), first_signs=())
 
 
 def member(name: str = "m", *partitions: TopicPartition) -> Member:
@@ -131,7 +132,7 @@ def test_a_group_that_has_begun_is_not_read_again(cluster, monkeypatch):
 def test_without_a_stop_that_was_seen_the_outage_is_not_known(cluster):
     """If the tool did not see the old group running, the time of the new group counts from START."""
     execution = watched(
-        cluster, lambda: cluster.join("new", member("m", PARTITION)), outage=replace(MEASURED, ran_until=None)
+        cluster, lambda: cluster.join("new", member("m", PARTITION)), outage=structs.replace(MEASURED, ran_until=None)
     )
     assert line(execution) == (
         "outage not known: old was not seen running; first member or commit after START: new 3.0 s (member)"
@@ -141,7 +142,7 @@ def test_without_a_stop_that_was_seen_the_outage_is_not_known(cluster):
 def test_of_many_new_groups_the_slowest_are_named(cluster):
     """The result names the five groups that began last, and how many began before them."""
     signs = tuple(FirstSign(group=f"g{n}", at=NOON + timedelta(seconds=n), sign="member") for n in range(7))
-    execution = replace(hand_over(cluster), outage=replace(MEASURED, first_signs=signs))
+    execution = replace(hand_over(cluster), outage=structs.replace(MEASURED, first_signs=signs))
     assert line(execution).endswith(
         ": g6 19.0 s (member), g5 18.0 s (member), g4 17.0 s (member), g3 16.0 s (member), g2 15.0 s (member) and 2 "
         "more sooner"
@@ -152,7 +153,7 @@ def test_a_copy_and_an_unfinished_write_have_no_outage(cluster):
     """Nothing is said if the old group goes on, or if the new groups may not start."""
     copied = watched(cluster)
     assert line(replace(copied, options=replace(copied.options, copy=True))) == ""
-    assert line(watched(stopped({PARTITION: 4}), outage=replace(MEASURED, start_at=None))) == ""
+    assert line(watched(stopped({PARTITION: 4}), outage=structs.replace(MEASURED, start_at=None))) == ""
 
 
 def test_the_receipt_keeps_the_outage(cluster):

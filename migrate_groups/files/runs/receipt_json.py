@@ -17,38 +17,13 @@ from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int
 from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
 from migrate_groups.planning.change import Change, Outcome
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.outage import FirstSign, Outage, Sign
+from migrate_groups.planning.outage import Outage
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.written_by import WrittenBy
 
 SCHEMA = "migrate-groups/receipt"
 SCHEMA_VERSION = 7
-
-
-class FirstSignJson(strict_json.Strict, frozen=True):
-    """The first sign, after START, that a target group consumes.
-
-    at: when it was read; null if there was none during the guard. sign: ``member``: a member was assigned a partition;
-    ``commit``: a committed offset differed from the one written, which includes the group's commit interval.
-    """
-
-    group: str
-    at: Annotated[datetime, msgspec.Meta(tz=True)] | None
-    sign: Sign | None
-
-
-class OutageJson(strict_json.Strict, frozen=True):
-    """The times between which no group consumed the partitions of a hand-over, as they were read from brokers.
-
-    ran_until: the last reading in which a source group still ran; null if it was not seen
-    running. start_at: when the target groups might start; null if they might not. first_signs: one for each
-    target group; empty if they were not watched, so that it is not known when they began.
-    """
-
-    ran_until: Annotated[datetime, msgspec.Meta(tz=True)] | None
-    start_at: Annotated[datetime, msgspec.Meta(tz=True)] | None
-    first_signs: tuple[FirstSignJson, ...]
 
 
 class ExecutionJson(strict_json.Strict, frozen=True):
@@ -80,7 +55,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     remarks: tuple[str, ...]
     guard_readings: Int32
     longest_gap: Annotated[float, msgspec.Meta(ge=0)] | None
-    outage: OutageJson
+    outage: Outage
     operator: str
     version: str
     reference: str
@@ -203,7 +178,7 @@ def _execution(execution: Execution) -> ExecutionJson:
         remarks=execution.remarks,
         guard_readings=execution.guard_readings,
         longest_gap=execution.longest_gap,
-        outage=_outage_json(execution.outage),
+        outage=execution.outage,
         operator=execution.by.operator,
         version=execution.by.version,
         reference=execution.by.reference,
@@ -230,20 +205,8 @@ def _of_execution(
         remarks=found.remarks,
         guard_readings=found.guard_readings,
         longest_gap=found.longest_gap,
-        outage=Outage(
-            ran_until=found.outage.ran_until,
-            start_at=found.outage.start_at,
-            first_signs=tuple(FirstSign(**msgspec.structs.asdict(each)) for each in found.outage.first_signs),
-        ),
+        outage=found.outage,
         by=WrittenBy(operator=found.operator, version=found.version, reference=found.reference),
-    )
-
-
-def _outage_json(outage: Outage) -> OutageJson:
-    return OutageJson(
-        ran_until=outage.ran_until,
-        start_at=outage.start_at,
-        first_signs=tuple(FirstSignJson(each.group, each.at, each.sign) for each in outage.first_signs),
     )
 
 

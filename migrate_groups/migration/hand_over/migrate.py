@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
@@ -225,7 +227,7 @@ def _with_stop(execution: Execution, ran_until: datetime | None, resumed: Execut
     resumes; its time counts if the group has not run since. None if there is none.
     """
     ran_until = ran_until or (resumed.outage.ran_until if resumed else None)
-    return replace(execution, outage=replace(execution.outage, ran_until=ran_until))
+    return replace(execution, outage=structs.replace(execution.outage, ran_until=ran_until))
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
