@@ -69,10 +69,7 @@ class Barrier:
 
 
 def shown_with_barrier(reader: GroupReader, plan: Plan) -> tuple[Plan, Barrier]:
-    """Return a plan as it is shown to the user, and how to wait for commits before the plan is made again. Reads only.
-
-    Raises `ClusterUnavailable`.
-    """
+    """Return a plan as it is shown to the user, and how to wait for commits before it is made again. Reads only."""
     barrier = barrier_of(reader, plan)
     return plan.with_checks(barrier.checks), barrier
 
@@ -80,7 +77,7 @@ def shown_with_barrier(reader: GroupReader, plan: Plan) -> tuple[Plan, Barrier]:
 def barrier_of(reader: GroupReader, plan: Plan, *, is_target: bool = False) -> Barrier:
     """Return how to wait for commits of the groups of a plan. Reads only.
 
-    is_target: see `Barrier`. Raises `ClusterUnavailable`.
+    is_target: see `Barrier`.
     """
     groups = {group for change in plan.changes for group in (change.group, change.source_group) if group is not None}
     barrier = barrier_for(reader, groups, [change.topic_partition for change in plan.changes], plan.options.settle)
@@ -92,7 +89,7 @@ def barrier_for(
 ) -> Barrier:
     """Return how to wait for commits of groups for these partitions. Reads only.
 
-    Its check warns if the tool can't wait, or refuses if ``settle`` is short as well. Raises `ClusterUnavailable`.
+    Its check warns if the tool can't wait, or refuses if ``settle`` is short as well.
     """
     place = _existing_partition(reader, partitions) if partitions else None
     # Without a topic that exists, there is no commit to wait for: a topic is deleted with its committed offsets.

@@ -57,8 +57,7 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     The plan has no changes if an earlier run has already deleted these offsets.
 
     Raises `UsageError` if the receipt is of another write; `InvalidInput` if a pattern matches no topic of the group;
-    `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
-    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`.
     """
     return shown_with_barrier(reader, _plan(reader, wanted, file))[0]
 
@@ -134,7 +133,7 @@ def delete_offsets(
 
     If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
     pattern matches no topic of the group; `Refused` if a check or the user says no, or a rollback in the receipt has
-    not finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    not finished; `GroupNotFound`.
     """
     shown, barrier = shown_with_barrier(clients.writer, _plan(clients.writer, wanted, file))
     if is_done(shown, file, events):

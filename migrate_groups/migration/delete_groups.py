@@ -58,7 +58,7 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
     """Return, for each group, the committed offsets that would be deleted with it. Deletes nothing.
 
     Checks all groups, then raises one error with all reasons: `NotAuthorized` if only permissions are lacking;
-    otherwise `Refused`, for instance if a group has members or does not exist. Raises `ClusterUnavailable` at once.
+    otherwise `Refused`, for instance if a group has members or does not exist.
     """
     going: dict[str, SnapshotTable] = {}
     errors: list[MigrateGroupsError] = []

@@ -254,7 +254,7 @@ def one_cluster(client: Client) -> BothClusters[Client]:
 
 
 def read_journal(clusters: BothClusters[GroupReader], plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
-    """Return what runs have claimed of the partitions of a plan. Reads only. Raises `ClusterUnavailable`."""
+    """Return what runs have claimed of the partitions of a plan. Reads only."""
     facts = handed_by(JournalFacts(run=receipt.run, verb=verb), plan, receipt)
     if facts.is_copy or not facts.groups:
         return Journal(facts=facts)
@@ -268,7 +268,7 @@ def read_journal(clusters: BothClusters[GroupReader], plan: Plan, receipt: Recei
 def refuse_taken(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
-    verb: a way back, which the receipt allows or records as done. Raises `ClusterUnavailable`.
+    verb: a way back, which the receipt allows or records as done.
     """
     if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
         _refuse_claimed(journal)
@@ -278,7 +278,7 @@ def claim_started(clusters: BothClusters[GroupWriter], file: ReceiptFile, now: d
     """Claim for the target groups what they got, after `say_over` has told the user that they have started.
 
     Their claims say that the outcome is not known if the run was killed before, or had ended with exit code 4; other
-    runs are then refused. Raises `Refused` and `ClusterUnavailable`.
+    runs are then refused. Raises `Refused`.
     """
     receipt = file.receipt
     journal = _of_hand_over(BothClusters(*clusters), receipt, Verb.HAND_OVER)
@@ -377,7 +377,7 @@ def _refuse_claimed(journal: Journal) -> None:
 
 
 def _not_granted(clusters: BothClusters[GroupReader], facts: JournalFacts) -> dict[GroupAt, str]:
-    """Return why the claims of groups can't be read or made; empty if they can. Raises `ClusterUnavailable`."""
+    """Return why the claims of groups can't be read or made; empty if they can."""
     not_known: dict[GroupAt, str] = {}
     for cluster, names in _by_cluster(facts).items():
         client = clusters.of(cluster)

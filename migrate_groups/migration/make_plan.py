@@ -34,8 +34,7 @@ def make_plan(
     - receipt: the record of the run so far.
     - advice: what the messages of checks tell the user to do.
 
-    Raises `InvalidInput` if the snapshot has several rows for a partition of a group; `ClusterUnavailable`,
-    `NotAuthorized` or `PendingCommits`.
+    Raises `InvalidInput` if the snapshot has several rows for a partition of a group.
     """
     reader = for_one_phase(reader)
     return planned(Scope.HAND_OVER, _read_facts(reader, _facts(reader, snapshot, options, receipt, advice)))
@@ -45,8 +44,7 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
     """Return an approved plan, made again from its snapshot and the current state of the cluster.
 
     Raises `Refused` if the plan is for another cluster, if another client has changed a committed offset, or if an
-    offset to write is no longer in the log; `InvalidInput` if the snapshot has several rows for a partition of a group;
-    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    offset to write is no longer in the log; `InvalidInput` if the snapshot has several rows for a partition of a group.
     """
     reader = for_one_phase(reader)
     facts = _facts(reader, snapshot, approved.options, NOTHING_WRITTEN, advice)
@@ -78,7 +76,7 @@ def plan_at_the_write(
     Called after the wait that `still_to_settle` returns.
 
     Raises `Refused` if a check forbids the write, if a committed offset has changed since the plan was shown, or if an
-    offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    offset to write is no longer in the log.
     """
     reader = for_one_phase(reader)
     facts = _read_facts(reader, _facts(reader, snapshot, shown.options, receipt, advice))

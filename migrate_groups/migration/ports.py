@@ -1,6 +1,9 @@
 """The interfaces through which commands reach a Kafka cluster. `migrate_groups.kafka` implements them.
 
 A dry run gets a `GroupReader`, which has no method that writes.
+
+A function that is given a client may raise the errors of its methods: `ClusterUnavailable` and `NotAuthorized`, and
+`PendingCommits` where it waits for pending transactional commits. Its docstring names only other errors.
 """
 
 from __future__ import annotations

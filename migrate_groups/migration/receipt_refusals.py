@@ -53,8 +53,7 @@ def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None
 def another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -> str:
     """Return why these are not the clusters of the last hand-over or write in a receipt; empty if they are.
 
-    reader: of the source group's cluster. there: of the target groups' cluster, which may be the same. Raises
-    `ClusterUnavailable`.
+    reader: of the source group's cluster. there: of the target groups' cluster, which may be the same.
     """
     if not receipt.executions:
         return ""

@@ -39,8 +39,7 @@ class Rewinding:
 def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> SnapshotTable:
     """Return a snapshot with one row for each partition of the topics that match, without groups and offsets.
 
-    Kafka's own topics (``__…``) are ignored. Raises `InvalidInput` if a pattern matches no topic; `ClusterUnavailable`
-    or `NotAuthorized`.
+    Kafka's own topics (``__…``) are ignored. Raises `InvalidInput` if a pattern matches no topic.
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     with hidden_topics_named(reader):
@@ -85,7 +84,7 @@ def rewind(
       if a committed offset that ``target`` needs is missing.
 
     Raises `InvalidInput` if a partition has several rows; `Refused` if a partition does not exist or has no leader, or
-    if the snapshot is from another cluster or a recreated topic; `ClusterUnavailable` or `NotAuthorized`.
+    if the snapshot is from another cluster or a recreated topic.
     """
     rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]

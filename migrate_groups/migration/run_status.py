@@ -164,7 +164,7 @@ def run_status(
     reader: of the cluster of the source group. file: the receipt of the run. commands: by verb, the command line or the
     call that carries it out, for the text of ``next``. elsewhere: of the target groups' cluster, if it is another one.
 
-    Raises `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`; `NotAuthorized`.
+    Raises `UsageError` if ``elsewhere`` is missing or not needed.
     """
     receipt = file.receipt
     if (last := receipt.last_hand_over) is not None:

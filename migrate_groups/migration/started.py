@@ -44,7 +44,6 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     None if the hand-over is incomplete, was undone, or was on clusters other than those of the readers.
 
     elsewhere: reads source groups that are on another cluster.
-    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     execution = receipt.hand_over_to_resume
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):

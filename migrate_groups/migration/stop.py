@@ -79,8 +79,7 @@ def prove_stopped(
     patterns, topics: the topics that the groups must stop consuming. Without them, the groups must have no members.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out, or a group is not a consumer group; `PendingCommits` if a
-    transactional commit is still pending; `InvalidInput` if a pattern matches no topic; `ClusterUnavailable` or
-    `NotAuthorized`.
+    transactional commit is still pending; `InvalidInput` if a pattern matches no topic.
     """
     check_visible(reader, patterns)
     started = clock.monotonic()

@@ -131,7 +131,7 @@ def watch(
     progress: called about once a second.
 
     Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic was deleted or recreated, or if the offsets
-    are from another cluster; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    are from another cluster.
     """
     refuse_other_logs(reader, wanted.rows, "watch without --until")
     watching = _Watching(reader, group, wanted.spans, clock)

@@ -89,7 +89,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
     trusted: source topics whose copies the user trusts where no record is left to compare.
 
     Raises `GroupNotFound`; `Refused` if a group has no committed offset on the source; `InvalidInput` if both clusters
-    are the same, or if a topic has several possible copies; `NotAuthorized` and `ClusterUnavailable`.
+    are the same, or if a topic has several possible copies.
     """
     mirror.check()
     source, target = mirror.source, mirror.target

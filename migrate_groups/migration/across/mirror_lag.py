@@ -42,7 +42,7 @@ def mirror_lag(
     offsets before the log end, its timestamp shows the lowest source offset that it can have.
 
     copy_of: the copy of each source partition. since: source offsets; the records from there on are searched, even if
-    there are more. Raises `NotAuthorized` and `ClusterUnavailable`.
+    there are more.
     """
     logs = Logs(mirror, copy_of.keys(), copy_of.values())
     here, there, stable = logs.ranges, logs.copy_ranges, logs.copy_ends

@@ -50,7 +50,7 @@ def translate(
     group: the source group. starts: by source partition, the offset to translate, and the group's committed offset.
     trusted: source topics whose copies the user trusts where no record is left to compare.
 
-    Raises `InvalidInput` if the copy of a topic is not clear; `NotAuthorized` and `ClusterUnavailable`.
+    Raises `InvalidInput` if the copy of a topic is not clear.
     """
     copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
     offsets = [
@@ -69,8 +69,7 @@ def find_positions(
     """Return, by offset to translate, the same offset with its position in the mirror's copy.
 
     The status is `Status.UNDETERMINED` if more than ``mirror.most_records`` offsets of a partition would have to be
-    read. trusted: source topics whose copies the user trusts where no record is left to compare. Raises `NotAuthorized`
-    and `ClusterUnavailable`.
+    read. trusted: source topics whose copies the user trusts where no record is left to compare.
     """
     try:
         found = _Search(mirror, offsets, trusted).positions()

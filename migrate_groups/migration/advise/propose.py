@@ -42,7 +42,7 @@ def propose(reader: GroupReader, advice: GroupAdvice, applications: Collection[s
     group; the others stay, too. If empty, all get one.
 
     Raises `Refused` if the group is not shared by several applications; `Undetermined` if its applications are not
-    known; `UsageError` for an unknown name; `NotAuthorized`; `ClusterUnavailable`.
+    known; `UsageError` for an unknown name.
     """
     group, found = advice.status.group, advice.applications
     if advice.finding is Finding.UNKNOWN:
@@ -142,8 +142,7 @@ class Suggestion:
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
     """Return, by group, which client settings to change and how to split it, if several applications share the group.
 
-    A group without a split is included, with the reason. Groups that do not exist are left out. Raises `NotAuthorized`
-    or `ClusterUnavailable`.
+    A group without a split is included, with the reason. Groups that do not exist are left out.
     """
     there = {each.group for each in reader.list_groups()}
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()

@@ -70,7 +70,7 @@ def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tup
     """Return what was found about each of these groups, or about all groups if none is named; the worst finding first.
 
     A finding says whether several applications share the group, and whether members have no partition. Raises
-    `GroupNotFound`, `NotAuthorized` or `ClusterUnavailable`.
+    `GroupNotFound`.
     """
     return tuple(sorted(map(judge, list_groups(reader, clock, names=groups)), key=_rank))
 

@@ -52,8 +52,7 @@ def read_request(
     """Return the request that writes all current committed offsets of the group ``source`` to each of ``to_groups``.
 
     Raises `GroupNotFound`; `Refused` for a share group, or if the client's principal sees no topic of the group;
-    `UsageError` if ``to_groups`` has the group itself or an invalid name; `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    `UsageError` if ``to_groups`` has the group itself or an invalid name.
     """
     taken = take_snapshot(reader, [source], clock)
     if not len(taken):
@@ -72,7 +71,7 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
     `PartlyApplied` if a source group still consumes or can't be read.
 
     Raises `Refused` if the receipt (the record of the run) or the approved plan forbids the write; `UsageError` if the
-    receipt is of another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    receipt is of another migration.
     """
     shown = _shown(reader, wanted, file, events)
     return shown and shown[0]
@@ -109,7 +108,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     consumes or can't be read, raises `PartlyApplied`. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
-    another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    another migration.
     """
     found = _shown(clients.writer, wanted, file, events)
     if found is None:

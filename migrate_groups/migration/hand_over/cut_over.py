@@ -107,7 +107,7 @@ class CutOver:
         """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
 
         Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
-        used; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        used.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
@@ -119,8 +119,7 @@ class CutOver:
         rebalance, so that it does not show who has the topics, or a member has returned, or a transaction has begun.
 
         Raises `Refused` if a check forbids the write, if topics were added, removed or recreated since the plan was
-        shown, or if the group no longer exists and its last known offsets may not be used; `ClusterUnavailable`,
-        `NotAuthorized` or `PendingCommits`.
+        shown, or if the group no longer exists and its last known offsets may not be used.
         """
         shown = self._shown
         with self._gone_is_restorable():

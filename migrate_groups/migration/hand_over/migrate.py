@@ -107,8 +107,7 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     the source group still consumes or can't be read.
 
     Raises `Refused` if the receipt (the record of the run) or the reviewed plan forbids it; `InvalidInput` if the split
-    lacks a topic; `UsageError` for wrong options; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    lacks a topic; `UsageError` for wrong options; `GroupNotFound`.
     """
     clusters = _clusters(reader, wanted)
     with open_receipt(wanted.run.receipt, read_only=True) as file:
@@ -125,7 +124,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     the source group still consumes or can't be read. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids it, or the source group does not stop; `UsageError` or
-    `InvalidInput` for wrong input; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    `InvalidInput` for wrong input; `GroupNotFound`.
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)

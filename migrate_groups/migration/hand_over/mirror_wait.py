@@ -43,7 +43,7 @@ def wait_for_mirror(mirror: Mirror, plan: Plan, clock: Clock, wait: float, event
     have delivered all records that were on the source some seconds ago: `most_behind`.
 
     plan: the plan that the user agreed to. wait: seconds until giving up; 0: do not wait. Raises `Refused` if the wait
-    runs out, or if an offset can't be translated any more; `ClusterUnavailable` and `NotAuthorized`.
+    runs out, or if an offset can't be translated any more.
     """
     if plan.translation is None or not wait:
         return

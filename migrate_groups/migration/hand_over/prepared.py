@@ -122,8 +122,6 @@ def plan_hand_over(
     - earlier: a plan from before the source group stopped, whose permissions, topic names and offsets retention are
       used again on one cluster.
     - targets: the target groups on one cluster, if they were just read.
-
-    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     if clusters.mirror is not None:
         from migrate_groups.migration.hand_over.two_clusters import plan_move
@@ -157,7 +155,7 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
     """Return the plan to show to the user while the source group may still run. Reads only.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
-    `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    `GroupNotFound`.
     """
     spec, options, receipt, baseline = hand_over.spec, hand_over.options, hand_over.receipt, hand_over.baseline
     patterns = [pattern for target in spec.targets for pattern in target.topics]

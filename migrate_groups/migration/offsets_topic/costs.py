@@ -75,7 +75,7 @@ def measure(
 
     Raises `Undetermined` if the log has no record of a member of these groups, or was recreated or truncated since the
     last copy; `InvalidInput` if a folder can't be used; `Refused` if another command copies to the folder
-    ``asked.log``; `ClusterUnavailable`; `NotAuthorized`.
+    ``asked.log``.
     """
     with new_folder(asked.out, events.said) as complete, open_log() as clients:
         copied = copy_with_ends(clients, asked.groups, asked.log, clock, events)

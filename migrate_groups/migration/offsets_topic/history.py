@@ -39,7 +39,7 @@ def history(asked: HistoryRequest, open_log: OpenLog, open_spark: OpenSpark, clo
 
     Raises `Undetermined` if the log has no commit of these groups, or was recreated or truncated since the last copy;
     `UsageError` if there would be too many points; `InvalidInput` if a folder can't be used; `Refused` if another
-    command copies to the folder ``asked.log``; `ClusterUnavailable`; `NotAuthorized`.
+    command copies to the folder ``asked.log``.
     """
     with new_folder(asked.out, events.said), open_log() as clients:
         copied = copy_with_ends(clients, asked.groups, asked.log, clock, events)

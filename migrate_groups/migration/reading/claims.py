@@ -33,10 +33,7 @@ class ReadClaims(NamedTuple):
 
 
 def read_claims(reader: GroupReader, groups: Collection[str], not_known: Mapping[str, str]) -> ReadClaims:
-    """Return the claims that are committed now. not_known: why those of some of the groups are not read.
-
-    Raises `ClusterUnavailable`.
-    """
+    """Return the claims that are committed now. not_known: why those of some of the groups are not read."""
     unknown = dict(not_known)
     names = {journal_group(group): group for group in groups if group not in unknown}
     claims: dict[str, dict[TopicPartition, Claims]] = {}
@@ -62,10 +59,7 @@ def read_claims(reader: GroupReader, groups: Collection[str], not_known: Mapping
 
 
 def journals_not_granted(reader: GroupReader, groups: Collection[str]) -> dict[str, str]:
-    """Return, by group, why the client's principal can't claim its partitions; empty if it can, as far as it shows.
-
-    Raises `ClusterUnavailable`.
-    """
+    """Return, by group, why the client's principal can't claim its partitions; empty if it can, as far as it shows."""
     not_known = {
         group: f"the name of group {group[:40]!r}… is too long for a journal"
         for group in groups
@@ -83,10 +77,7 @@ def journals_not_granted(reader: GroupReader, groups: Collection[str]) -> dict[s
 
 
 def claims_in_words(reader: GroupReader, groups: Collection[str]) -> list[str]:
-    """Return what runs have handed over of these groups, a line for each claim, or why it is not known of a group.
-
-    Raises `ClusterUnavailable`.
-    """
+    """Return what runs have handed over of these groups, a line for each claim, or why it is not known of a group."""
     found = read_claims(reader, groups, journals_not_granted(reader, groups))
     # The journals of both groups of a hand-over say the same of it.
     partitions: dict[str, set[str]] = defaultdict(set)
@@ -101,7 +92,7 @@ def groups_further_on(reader: GroupReader, offsets: Mapping[Order, int], known: 
     """Return the groups that consume partitions of source groups, and have committed at or after the given offsets.
 
     offsets: of the source groups. known: groups to leave out. Such a group may have got the partitions from a source
-    group by another run, or it reads the topics on its own account. Raises `ClusterUnavailable`.
+    group by another run, or it reads the topics on its own account.
     """
     names = [each.group for each in reader.list_groups() if each.state not in ("Empty", "Dead")]
     wanted = [name for name in names if name not in known and not name.startswith(OWN_GROUPS)]

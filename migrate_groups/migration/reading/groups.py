@@ -54,8 +54,8 @@ def list_groups(
     names, states, types: only groups with one of these. topics: only groups with a committed offset, an assignment or a
     subscription for a matching topic, and groups whose topics are not known.
 
-    Raises `UsageError` for an unknown state or type; `GroupNotFound` if a named group does not exist; `InvalidInput`
-    if a named topic does not exist; `NotAuthorized`; `ClusterUnavailable`.
+    Raises `UsageError` for an unknown state or type; `GroupNotFound` if a named group does not exist; `InvalidInput` if
+    a named topic does not exist.
     """
     wanted, kinds = _known("state", states, STATES), _known("type", types, TYPES)
     named_topics = {pattern.name for pattern in topics if pattern.name is not None}
@@ -91,7 +91,7 @@ def describe(
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `InvalidInput` if no group uses a topic; `Refused` if a
     member's metadata is not in Kafka's consumer protocol; `NotAuthorized` if the client's principal may not describe a
-    group or a topic of it; `ClusterUnavailable`.
+    group or a topic of it.
     """
     found = {group: existing(each) for group, each in describe_groups(reader, [*map(not_empty, groups)]).items()}
     everywhere = read_all_committed(reader, _committing(found))

@@ -16,7 +16,7 @@ def may_hide_topics(reader: GroupReader) -> bool:
     """Return whether the client's principal may lack Describe on some topics.
 
     Brokers leave such topics out of their answers without an error
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises `ClusterUnavailable`.
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     return hidden(reader.permissions([ANY_TOPIC]))
 

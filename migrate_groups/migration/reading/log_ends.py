@@ -25,7 +25,7 @@ class LogEnd(NamedTuple):
 def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
     """Return the log end offset of each partition that the client's principal may describe.
 
-    A partition without a leader is left out. Raises `NotAuthorized` or `ClusterUnavailable`.
+    A partition without a leader is left out.
     """
     topics = reader.describe_topics(None)
     every = partitions_of(topics)
@@ -44,8 +44,7 @@ def log_ends(
     moments: the times, in ascending order. last: log end offsets at the last time; missing ones are read now. progress:
     called with the number of times done and the number of all times.
 
-    A partition that does not exist, has no leader or may not be described is left out. Raises `NotAuthorized` or
-    `ClusterUnavailable`.
+    A partition that does not exist, has no leader or may not be described is left out.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]

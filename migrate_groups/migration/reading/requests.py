@@ -86,10 +86,7 @@ def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str,
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
-    """Return the topics for which a group has a commit, an assignment or a subscription.
-
-    Raises `NotAuthorized` or `ClusterUnavailable`.
-    """
+    """Return the topics for which a group has a commit, an assignment or a subscription."""
     return own_topics_of(read_all_committed(reader, [description.group])[description.group], description)
 
 

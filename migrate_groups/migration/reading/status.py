@@ -84,8 +84,7 @@ class GroupFacts:
 def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[tuple[GroupStatus, ...], str]:
     """Return the groups with the timestamp of each partition's oldest unread record, and a remark for the user.
 
-    The remark is empty, or says that a timestamp may be that of a transaction marker. Raises `NotAuthorized` or
-    `ClusterUnavailable`.
+    The remark is empty, or says that a timestamp may be that of a transaction marker.
     """
     from migrate_groups.migration.reading.time_lag import with_time_lag
     from migrate_groups.snapshots.snapshot import SnapshotTable

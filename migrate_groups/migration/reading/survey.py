@@ -53,8 +53,7 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_targets: bool = True) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the limits of offsets.
 
-    has_targets: as for `survey`. Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic;
-    `ClusterUnavailable`.
+    has_targets: as for `survey`. Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic.
     """
     visible = reader.describe_topics(None)
     permissions = permissions_unless_hidden(reader, needed(wanted, has_targets=has_targets))
@@ -77,10 +76,7 @@ def facts_of_way_back(reader: GroupReader, permissions: Mapping[Resource, frozen
 
 
 def unread(reader: GroupReader) -> Survey:
-    """Return a survey of which only the cluster id is read, so that a check can say first whether it is the right one.
-
-    Raises `ClusterUnavailable`.
-    """
+    """Return a survey with only the cluster id, so that a check can say first whether it is the right cluster."""
     return Survey(
         cluster_id=reader.cluster_id(), cluster_facts=ClusterFacts(principal=reader.principal, permissions={})
     )
@@ -103,7 +99,7 @@ def survey(
     - early: target groups, if they were just read.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
-    transactional commit is still pending at the time-out; `ClusterUnavailable`.
+    transactional commit is still pending at the time-out.
     """
     reader = for_one_phase(reader)
     if cluster_facts is None or not needed(wanted, has_targets=has_targets).keys() <= cluster_facts.permissions.keys():

@@ -123,7 +123,7 @@ def take_snapshot(
     known: log ranges that are not read again.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
+    transactional commit is still pending at the time-out.
     """
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
@@ -160,7 +160,7 @@ def read_group(
     - describe: reads the group then; None: `GroupReader.describe_with_offsets` does.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
+    transactional commit is still pending at the time-out.
     """
     bounds: Mapping[TopicPartition, LogRange] = {}
     if at_once:
@@ -252,8 +252,7 @@ def observe(
     choice: called with the topics for which the group has a commit, an assignment or a subscription. stay: patterns of
     topics on which pending transactional commits are ignored. early: the group and topics, if they were just read.
 
-    Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out;
-    `NotAuthorized`; `ClusterUnavailable`.
+    Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out.
     """
     group = description.group
     everywhere = early.group.offsets if early else read_all_committed(reader, [group])[group]
@@ -281,7 +280,7 @@ def _committing(description: GroupDescription) -> GroupDescription:
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
     """Raise `NotAuthorized` if the client's principal may not describe a topic that a pattern names.
 
-    Globs and regular expressions are ignored. Also raises `ClusterUnavailable`.
+    Globs and regular expressions are ignored.
     """
     # Requested by name, because brokers leave hidden topics out of a group's offsets without an error
     # (docs/kafka-behaviour.md#what-a-principal-may-not-see).

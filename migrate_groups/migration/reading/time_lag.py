@@ -37,8 +37,7 @@ def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
     """Return the snapshot with the timestamp of the oldest unread record of each partition, and a remark for the user.
 
     The timestamp is None if no record is unread, or if no offset is committed. The remark is empty, or says that a
-    timestamp may be that of a transaction marker. Raises `NotAuthorized` without Describe on a topic;
-    `ClusterUnavailable`.
+    timestamp may be that of a transaction marker. Raises `NotAuthorized` without Describe on a topic.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}

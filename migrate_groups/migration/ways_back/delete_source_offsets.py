@@ -30,7 +30,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     groups on another cluster.
 
     Raises `Refused` if the receipt (the record of the run) forbids it or has nothing to delete; `UsageError` if
-    ``elsewhere`` is missing or not needed; `NotAuthorized`, `ClusterUnavailable` and `PendingCommits`.
+    ``elsewhere`` is missing or not needed.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     states = [

@@ -64,8 +64,8 @@ def is_done(
     elsewhere: as in `plan_way_back`.
 
     Raises `Refused` if another run has the partitions since, or this is another cluster; `PartlyApplied` if a group
-    that had to stop still consumed after the write, or could not be watched; `ClusterUnavailable`. watch_again: return
-    False instead if a group could not be watched.
+    that had to stop still consumed after the write, or could not be watched. watch_again: return False instead if a
+    group could not be watched.
     """
     last = file.receipt.last(verb)
     if last is None or not file.receipt.is_done(verb):
@@ -101,7 +101,7 @@ def plan_way_back(
     source group; None if a rollback leaves these.
 
     Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
-    `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    `UsageError` if ``elsewhere`` is missing or not needed.
     """
     return _shown(reader, verb, file, clock, elsewhere)[0]
 
@@ -115,8 +115,7 @@ def go_back(
     hand-back waits for all groups to stop.
 
     Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group that had to
-    stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed;
-    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed.
     """
     reader, elsewhere = clients.writer, clients.elsewhere or clients.at_source
     if is_done(reader, file, verb, events, elsewhere, watch_again=True):
@@ -173,7 +172,7 @@ def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, else
 def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> None:
     """Check the clusters of the rollback of a move. source: reads the cluster of the source group.
 
-    Raises `UsageError` if the run is no move; `Refused` if these are other clusters; `ClusterUnavailable`.
+    Raises `UsageError` if the run is no move; `Refused` if these are other clusters.
     """
     if receipt.executions:
         check_clusters_named(receipt.last_hand_over or receipt.executions[-1], is_target_named=True)

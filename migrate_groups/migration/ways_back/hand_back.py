@@ -46,9 +46,8 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 
     A check warns of topics that the run did not hand over.
 
-    Raises `Refused` if the receipt (the record of the run) forbids the hand-back, if a partition does not have
-    exactly one source group and one target group, or if a target group has no offset to give back; `GroupNotFound`,
-    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids the hand-back, if a partition does not have exactly
+    one source group and one target group, or if a target group has no offset to give back; `GroupNotFound`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     hand_over, states = receipt.last_hand_over, receipt.begun_or_done

@@ -34,8 +34,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     committed since. After `delete-offsets --group`, which needs no hand-over, the plan restores the offsets that were
     deleted last.
 
-    Raises `Refused` if the receipt (the record of the run) forbids it; `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids it.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     earlier, states = receipt.to_roll_back()
