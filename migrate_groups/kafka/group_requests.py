@@ -96,12 +96,9 @@ def fetch_offsets(wanted: Wanted) -> Ask[dict[TopicPartition, Any]]:
             async def of_one(connection: Any, group: str) -> None:
                 topics = _topics(OffsetFetchRequest.OffsetFetchRequestTopic, wanted[group])
                 request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True, max_version=7)
-                try:
-                    _note_offsets(into, wanted, group, await client.send(request, connection))
-                except (kafka_errors.KafkaError, OSError) as error:
-                    into.failed[group] = error
+                _note_offsets(into, wanted, group, await client.send(request, connection))
 
-            await client.side_by_side(of_one, node, groups)
+            into.failed |= await client.side_by_side(of_one, node, groups)
             return
         for answer in (await client.send(_offset_fetch(wanted, groups), node)).groups:
             _note_offsets(into, wanted, answer.group_id, answer)
@@ -172,7 +169,7 @@ def commit_offsets(
     kafka-python's error class for each partition; ``NoError``: the offset is committed.
     """
 
-    async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
+    async def answers_of(client: Client, connection: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
         written = ((each, _written(each.partition, committed)) for each, committed in offsets[group].items())
         generation, member_id = memberships.get(group, _NO_MEMBER)
@@ -185,7 +182,7 @@ def commit_offsets(
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
             max_version=client.at_most(OffsetCommitRequest, LAST_PLAIN_VERSION),
         )
-        response = await client.send(request, node)
+        response = await client.send(request, connection)
         return {
             TopicPartition(topic.name, answer.partition_index): kafka_errors.for_code(answer.error_code)
             for topic in response.topics
@@ -194,12 +191,9 @@ def commit_offsets(
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
         async def of_one(connection: Any, group: str) -> None:
-            try:
-                into.found[group] = await of_group(client, connection, group)
-            except (kafka_errors.KafkaError, OSError) as error:
-                into.failed[group] = error
+            into.found[group] = await answers_of(client, connection, group)
 
-        await client.side_by_side(of_one, node, groups)
+        into.failed |= await client.side_by_side(of_one, node, groups)
 
     return _by_coordinator(of_coordinator)
 
@@ -209,13 +203,10 @@ def connect() -> Ask[None]:
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[None]) -> None:
         async def of_one(connection: Any, group: str) -> None:
-            try:
-                await client.send(_describe_groups(client, [group]), connection)
-                into.found[group] = None
-            except (kafka_errors.KafkaError, OSError) as error:
-                into.failed[group] = error
+            await client.send(_describe_groups(client, [group]), connection)
+            into.found[group] = None
 
-        await client.side_by_side(of_one, node, groups)
+        into.failed |= await client.side_by_side(of_one, node, groups)
 
     return _by_coordinator(of_coordinator)
 

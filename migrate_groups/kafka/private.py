@@ -207,38 +207,37 @@ class Client:
         unknown = [group for group in groups if cluster.get_coordinator(group) is None]
         node = self._manager.least_loaded_node() if self.version(FindCoordinatorRequest) < 4 and unknown else None
         if node is not None:
-            failed: list[Exception] = []
 
             async def find(connection: Any, group: str) -> None:
                 request = FindCoordinatorRequest(key=group, key_type=CoordinatorType.GROUP.value, max_version=3)
-                try:
-                    answer = await self.send(request, connection)
-                    cluster.add_coordinator(answer, CoordinatorType.GROUP, group, synthesize_node_id=False)
-                except (kafka_errors.KafkaError, OSError) as error:
-                    failed.append(error)
+                answer = await self.send(request, connection)
+                cluster.add_coordinator(answer, CoordinatorType.GROUP, group, synthesize_node_id=False)
 
-            await self.side_by_side(find, node, unknown)
-            if failed:
-                raise failed[0]
+            for error in (await self.side_by_side(find, node, unknown)).values():
+                raise error
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
 
     async def side_by_side(
         self, work: Callable[[Any, str], Awaitable[None]], node: Any, groups: Collection[str]
-    ) -> None:
+    ) -> dict[str, Exception]:
         """Call ``work(connection, group)`` for each group, over up to 16 connections to the broker ``node``.
 
-        ``work`` must not raise, because then other calls would go on after the error.
+        Returns the errors of Kafka and of the network that ``work`` raised, by group.
         """
-        left = iter(groups)
+        left, failed = iter(groups), dict[str, Exception]()
 
         async def of_connection(connection: Any) -> None:
             for group in left:
-                await work(connection, group)
+                try:
+                    await work(connection, group)
+                except (kafka_errors.KafkaError, OSError) as error:
+                    failed[group] = error
 
         connections = self.connections(node, min(len(groups), _MOST_CONNECTIONS))
         for done in [self.begin(of_connection, connection) for connection in connections]:
             await done
+        return failed
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
         """Yield names for ``number`` connections to the broker ``node``; kafka-python opens one for each name."""

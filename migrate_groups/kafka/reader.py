@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from migrate_groups.errors import MigrateGroupsError, raise_first
-from migrate_groups.kafka import acls, apis, cluster_facts, wire
+from migrate_groups.kafka import apis, cluster_facts, wire
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.commits import Commits
@@ -124,7 +124,7 @@ class KafkaPythonReader(Logs):
 
     def acls(self, principals: Collection[str]) -> Acls:
         """Send DescribeAcls for each principal."""
-        return self._connection.run(acls.acls(principals), doing="reading ACLs")
+        return self._connection.run(cluster_facts.acls(principals), doing="reading ACLs")
 
     def brokers(self) -> Sequence[int]:
         """Send Metadata, without topics."""

@@ -88,6 +88,7 @@ def test_offset_commit_request_equals_kafka_pythons(version):
         async def side_by_side(self, work, node, groups):
             for group in groups:
                 await work(node, group)
+            return {}
 
     offsets = {
         FIRST: CommittedOffset(offset=5),
