@@ -305,11 +305,6 @@ def _of_hand_over(clusters: BothClusters[GroupReader], receipt: Receipt, verb: V
     return _read(clusters, Journal(facts=replace(facts, not_known=_not_granted(clusters, facts))))
 
 
-def nothing_claimed(verb: Verb) -> Journal:
-    """Return the journal of a write that hands nothing over, such as ``delete-offsets --group``."""
-    return Journal(facts=JournalFacts(run="", verb=verb))
-
-
 @contextmanager
 def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
     """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.

@@ -23,8 +23,8 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
     from migrate_groups.migration.ports import Clients, GroupReader
+    from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
@@ -201,7 +201,7 @@ def delete_offsets(
         raise UsageError("--receipt -: rollback reads the receipt; name a file")
     named = options.one_group(group)
     path = receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
-    from migrate_groups.migration.delete_group_offsets import OffsetsToDelete
+    from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.snapshots.selection import TopicPattern
 
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
@@ -222,17 +222,17 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.migration.delete_group_offsets import delete_offsets as delete
-    from migrate_groups.migration.delete_group_offsets import is_done, plan_deletion
+    from migrate_groups.migration.ways_back.go_back import go_back, nothing_to_delete, plan_way_back
     from migrate_groups.migration.write_result import result_of
+    from migrate_groups.planning.run_states import Verb
 
     terminal.sources = [wanted.group]
     written.run.set(path)
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
-            plan = plan_deletion(reader, wanted, file)
-        if is_done(plan, file, terminal):
+            plan = plan_way_back(reader, Verb.DELETE_OFFSETS, file, SystemClock(), deletion=wanted)
+        if nothing_to_delete(plan, file, terminal):
             terminal.show_receipt(file.receipt)
             return
         terminal.dry_run(plan, lambda: ())
@@ -242,7 +242,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     with open_receipt(path, by=terminal.by) as file:
         with connection.open_writer() as clients:
             warn_of_hidden_topics(clients.writer)
-            execution = delete(clients, wanted, file, SystemClock(), terminal)
+            execution = go_back(clients, Verb.DELETE_OFFSETS, file, SystemClock(), terminal, deletion=wanted)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return

@@ -7,6 +7,7 @@ offsets. Delete-offsets deletes the source group's offsets of handed-over partit
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused
@@ -30,6 +31,7 @@ from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named
 from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete, plan_deletion
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
@@ -93,41 +95,65 @@ def is_done(
 
 
 def plan_way_back(
-    reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None
+    reader: GroupReader,
+    verb: Verb,
+    file: ReceiptFile,
+    clock: Clock,
+    elsewhere: GroupReader | None = None,
+    deletion: OffsetsToDelete | None = None,
 ) -> Plan:
     """Return the plan of a rollback, hand-back or delete-offsets, from the cluster's current state. Reads only.
 
     elsewhere: reads the other cluster of a move: for delete-offsets the target groups, for rollback the claims of the
-    source group; None if a rollback leaves these.
+    source group; None if a rollback leaves these. deletion: for ``delete-offsets --group``: what to delete, as in
+    `plan_deletion`.
 
     Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
     `UsageError` if ``elsewhere`` is missing or not needed.
     """
-    return _shown(reader, verb, file, clock, elsewhere)[0]
+    return _WayBack(reader, verb, file, clock, elsewhere, deletion).shown()[0]
+
+
+def nothing_to_delete(plan: Plan, file: ReceiptFile, events: Events) -> bool:
+    """Return whether the plan of a deletion has no offset to delete, and no check refuses it. If so, tell the user."""
+    if plan.changes or plan.refusals(at_the_write=False):
+        return False
+    events.said(f"{file.path} {_ALREADY[Verb.DELETE_OFFSETS]}; nothing was written")
+    return True
 
 
 def go_back(
-    clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
+    clients: Clients,
+    verb: Verb,
+    file: ReceiptFile,
+    clock: Clock,
+    events: Events,
+    *,
+    wait: float = 0.0,
+    deletion: OffsetsToDelete | None = None,
 ) -> Execution | None:
     """Carry out a rollback, hand-back or delete-offsets, and return the record of this write.
 
     Returns None if nothing was left to do. If an error is raised, this call wrote nothing. wait: seconds that a
-    hand-back waits for all groups to stop.
+    hand-back waits for all groups to stop. deletion: as in `plan_way_back`.
 
     Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group that had to
     stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed.
     """
     reader, elsewhere = clients.writer, clients.elsewhere or clients.at_source
-    if is_done(reader, file, verb, events, elsewhere, watch_again=True):
+    if deletion is None and is_done(reader, file, verb, events, elsewhere, watch_again=True):
         return None
     last = file.receipt.last(verb)
-    if last is not None and file.receipt.is_done(verb):
+    if deletion is None and last is not None and file.receipt.is_done(verb):
         # The groups that must no longer consume could not be watched after the write, so they are watched now.
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
         execution = look_at_watched(reader, last)
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
-    shown, barrier, journal = _shown(reader, verb, file, clock, elsewhere)
+    way = _WayBack(reader, verb, file, clock, elsewhere, deletion)
+    shown, barrier, journal = way.shown()
+    if deletion and nothing_to_delete(shown, file, events):
+        return None
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
     with locked(_both(clients.writer, file.receipt, verb, clients.at_source), journal, file) as journal:
         if verb is Verb.HAND_BACK:
@@ -139,7 +165,7 @@ def go_back(
         # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later
         # one.
         with after_barrier(clients.writer, barrier, events):
-            plan = _plan(reader, verb, file, clock, elsewhere)
+            plan = way.plan(shown)
             refuse_forbidden(plan.refusals(at_the_write=True))
             _refuse_lost(shown, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
@@ -148,25 +174,37 @@ def go_back(
     return watch_afterwards(reader, execution, file, clock, events)
 
 
-def _shown(
-    reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None
-) -> tuple[Plan, Barrier, Journal]:
-    """Return the plan to show to the user, how to wait for commits before the plan is made again, and the claims."""
-    plan = _plan(reader, verb, file, clock, elsewhere)
-    journal = read_journal(_both(reader, file.receipt, verb, elsewhere), plan, file.receipt, verb)
-    plan, barrier = shown_with_barrier(reader, plan)
-    plan = plan.with_checks(journal.checks)
-    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier, journal
+class _WayBack(NamedTuple):
+    """A rollback, hand-back or delete-offsets, with the arguments of `plan_way_back`."""
 
+    reader: GroupReader
+    verb: Verb
+    file: ReceiptFile
+    clock: Clock
+    elsewhere: GroupReader | None
+    deletion: OffsetsToDelete | None
 
-def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None) -> Plan:
-    if verb is Verb.ROLLBACK:
-        if elsewhere is not None:
-            _check_both(reader, file.receipt, elsewhere)
-        return plan_rollback(reader, file.receipt)
-    if verb is Verb.HAND_BACK:
-        return plan_hand_back(reader, file.receipt, clock)
-    return delete_source_offsets(reader, file.receipt, elsewhere)
+    def shown(self) -> tuple[Plan, Barrier, Journal]:
+        """Return the plan to show to the user, how to wait for commits before it is made again, and the claims."""
+        plan, receipt = self.plan(), self.file.receipt
+        journal = read_journal(_both(self.reader, receipt, self.verb, self.elsewhere), plan, receipt, self.verb)
+        plan, barrier = shown_with_barrier(self.reader, plan)
+        plan = plan.with_checks(journal.checks)
+        is_hand_back = self.verb is Verb.HAND_BACK
+        return plan.provisional(("targets", "not moved")) if is_hand_back else plan, barrier, journal
+
+    def plan(self, shown: Plan | None = None) -> Plan:
+        """Return the plan as the clusters are now. shown: the plan that the user agreed to; None before that."""
+        reader, receipt = self.reader, self.file.receipt
+        if self.deletion is not None:
+            return plan_deletion(reader, self.deletion, self.file, shown)
+        if self.verb is Verb.ROLLBACK:
+            if self.elsewhere is not None:
+                _check_both(reader, receipt, self.elsewhere)
+            return plan_rollback(reader, receipt)
+        if self.verb is Verb.HAND_BACK:
+            return plan_hand_back(reader, receipt, self.clock)
+        return delete_source_offsets(reader, receipt, self.elsewhere)
 
 
 def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> None:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import after_barrier, shown_with_barrier
-from migrate_groups.migration.carry_out import agree, settle, write_plan
-from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import nothing_claimed
-from migrate_groups.migration.make_plan import refuse_forbidden
-from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
@@ -27,7 +21,6 @@ from migrate_groups.planning.checks.facts import GroupDeletionFacts
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.checks.target import options_of_write
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -51,21 +44,14 @@ class OffsetsToDelete:
     settle: float = 10.0
 
 
-def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile) -> Plan:
+def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
     """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
-    The plan has no changes if an earlier run has already deleted these offsets.
+    The plan has no changes if an earlier run has already deleted these offsets. shown: the plan that the user agreed
+    to. A check refuses if a committed offset has changed since.
 
     Raises `UsageError` if the receipt is of another write; `InvalidInput` if a pattern matches no topic of the group;
     `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`.
-    """
-    return shown_with_barrier(reader, _plan(reader, wanted, file))[0]
-
-
-def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
-    """Return the plan without the check ``barrier``.
-
-    shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
     """
     receipt = file.receipt
     _refuse_other_receipt(file, wanted.group)
@@ -122,37 +108,6 @@ def _read(
         needed=needed,
         topics={group: matched},
     )
-
-
-def delete_offsets(
-    clients: Clients, wanted: OffsetsToDelete, file: ReceiptFile, clock: Clock, events: Events
-) -> Execution | None:
-    """Delete the group's committed offsets of the topics in ``wanted``, and return the record of the write.
-
-    Returns None if an earlier run has already deleted these offsets.
-
-    If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
-    pattern matches no topic of the group; `Refused` if a check or the user says no, or a rollback in the receipt has
-    not finished; `GroupNotFound`.
-    """
-    shown, barrier = shown_with_barrier(clients.writer, _plan(clients.writer, wanted, file))
-    if is_done(shown, file, events):
-        return None
-    agree(shown, lambda: (), events)
-    # The offsets are read twice, because a consumer without membership shows only by its commits.
-    settle(shown, clock, events)
-    with after_barrier(clients.writer, barrier, events):
-        plan = _plan(clients.writer, wanted, file, shown)
-        refuse_forbidden(plan.refusals(at_the_write=True))
-        return write_plan(clients, plan, file, clock, events, nothing_claimed(Verb.DELETE_OFFSETS))
-
-
-def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the plan has no offsets to delete, and no check refuses it. If so, tell the user."""
-    if plan.changes or plan.refusals(at_the_write=False):
-        return False
-    events.said(f"{file.path} has no offsets left to delete; nothing was written")
-    return True
 
 
 def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
