@@ -13,7 +13,7 @@ from migrate_groups.migration.advise.after import Split, compare
 from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
 from migrate_groups.migration.advise.propose import Suggestion
-from migrate_groups.show import after_split, costs_page
+from migrate_groups.show import after_split, costs
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from tests.browser.opened import CONTRASTS, DESK, PHONE, beyond, opened_page, width_of
@@ -52,7 +52,7 @@ def advice(rows: list[SharedCost]) -> str:
         "big": Suggestion(settings=(SETTING,), spec=SPEC, why_not=""),
         "other": Suggestion(settings=(), spec="", why_not="it has stopped"),
     }
-    return costs_page.page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
+    return costs.page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
 
 
 def after(rows: list[SharedCost]) -> str:

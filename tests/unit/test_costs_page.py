@@ -8,7 +8,7 @@ from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
 from migrate_groups.migration.advise.propose import Suggestion
 from migrate_groups.show import costs, markdown
-from migrate_groups.show.costs_page import page
+from migrate_groups.show.costs import page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost

@@ -133,8 +133,7 @@ def advise(
 def _measure(connection: Connection, asked: CostsRequest, output_format: str) -> None:
     from migrate_groups.migration.offsets_topic.costs import measure
     from migrate_groups.show import markdown
-    from migrate_groups.show.costs import result
-    from migrate_groups.show.costs_page import page
+    from migrate_groups.show.costs import page, result
 
     found = measure(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
     shown = result(found.costs, found.groups)
