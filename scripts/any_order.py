@@ -11,7 +11,8 @@ It exits with 1 after a finding. The test suite runs fewer stories.
 ``--state FILE`` saves the counts after each batch, so that the same command resumes an interrupted run.
 
 ``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``), for 1,000 stories. This shows how
-many stories the search needs to find that defect.
+many stories the search needs to find that defect. Without the claims (5), 250 stories found a second hand-over after 21
+stories, a way back of topics that were handed on after 8, and a deletion of the owner's offsets after 109.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ is compared with DuckDB's.
 
 The CPU time of each process and its children is measured, too, because wall-clock time tells little on a busy machine.
 It prints a line for each run, and a table for each size; ``--json`` saves all runs. Exit 1 if a result differs.
+
+Tried without a gain: numbers in place of topic ids, from a table that is broadcast; exchange partitions of 8 MB; no
+two-level hash map; one aggregation in place of a partial and a final one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Compare the predictions of ``advise`` with real splits of an eager, a cooperative and a KIP-848 group.
 
+Usage: ``.venv/bin/python scripts/check_advise.py`` (``scripts/test`` makes .venv). Three applications of two members
+share a group. ``billing`` restarts five times, before and after the split; ``web`` polls slowly.
+
 The script is not part of the test suite, because the seconds depend on how busy the machine is. It takes about ten
 minutes. Each line has the seconds for which an application's partitions had no owner, in the shared group and after the
 split. They are measured by the clients' callbacks and from the log. For the split, the line also has the prediction.

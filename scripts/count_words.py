@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -22,16 +23,17 @@ BUDGET: Mapping[str, int | None] = {
     WRITTEN: None,
 }
 """The kinds of page, each with the number of words that CONTRIBUTING.md allows; None: any number."""
-_FOR_CONTRIBUTORS = {"docs/kafka-behaviour.md", "docs/run-states.md"}
 _EXAMPLES = "docs/reference/json.md"
 
 
 def words() -> dict[str, dict[str, int]]:
     """Return, for each kind, the words of each of its pages.
 
-    The examples of ``docs/reference/json.md`` count as written by scripts.
+    A page of docs/ is for contributors if the navigation of the site says so. The examples of
+    ``docs/reference/json.md`` count as written by scripts.
     """
     found: dict[str, dict[str, int]] = {kind: {} for kind in BUDGET}
+    for_contributors = _for_contributors()
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         page, text = str(path.relative_to(ROOT)), path.read_text()
         count = len(text.split())
@@ -39,18 +41,25 @@ def words() -> dict[str, dict[str, int]]:
             by_hand = len(re.sub(r"^```json\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).split())
             found[WRITTEN][f"{page}, examples"] = count - by_hand
             count = by_hand
-        found[_kind(page)][page] = count
+        found[_kind(page, for_contributors)][page] = count
     return found
 
 
-def _kind(page: str) -> str:
+def _for_contributors() -> frozenset[str]:
+    """Return the pages in the section "For contributors" of the site's navigation (zensical.toml)."""
+    navigation = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    sections = {title: pages for section in navigation for title, pages in section.items()}
+    return frozenset(f"docs/{path}" for entry in sections["For contributors"] for path in entry.values())
+
+
+def _kind(page: str, for_contributors: Collection[str]) -> str:
     if page == "docs/reference/commands.md":
         return WRITTEN
     if page.startswith("docs/reference/"):
         return REFERENCE
     if page.startswith("docs/evidence/"):
         return EVIDENCE
-    is_for_users = page == "README.md" or (page.startswith("docs/") and page not in _FOR_CONTRIBUTORS)
+    is_for_users = page == "README.md" or (page.startswith("docs/") and page not in for_contributors)
     return USERS if is_for_users else CONTRIBUTORS
 
 

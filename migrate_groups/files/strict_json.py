@@ -27,7 +27,10 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Document(Strict, frozen=True, kw_only=True):
-    """A whole JSON file. ``checksum`` is the SHA-256 of the same file with an empty checksum."""
+    """A whole JSON file.
+
+    schema, schema_version: its format. checksum: the SHA-256 of the same file with an empty checksum.
+    """
 
     schema: str
     schema_version: int
@@ -39,7 +42,11 @@ OptionsJson = msgspec.defstruct(
     [*get_type_hints(WriteOptions).items()],
     bases=(Strict,),
     frozen=True,
-    namespace={"__doc__": "The options of a write."},
+    namespace={
+        "__doc__": "The options of a write. settle, guard: in seconds. on_uncommitted, on_existing, on_out_of_range, "
+        "on_removed, any_kind, copy: as in the spec. second_client, restore, accept_reread, trust_copy: options of the "
+        "command line that the spec does not have."
+    },
 )
 """The options of a write, with the fields of `WriteOptions`.
 

@@ -1,11 +1,11 @@
-"""The cases in the tables of docs/evidence/conformance.md, and the groups and topics that they need."""
+"""The cases in the tables of tests/data/conformance.md, and the groups and topics that they need."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.text import counted
 from tests.support.broker_world import BrokerWorld, until
 
-PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "conformance.md"
+CASES = Path(__file__).parents[1] / "data" / "conformance.md"
 _T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 _HOUR = 3_600_000
 _PARTITIONS = {"orders": 2, "clicks": 1, "views": 2}
@@ -44,8 +44,12 @@ _SUBSCRIBED = {
 
 
 class Row(NamedTuple):
-    """A row of conformance.md: a group, the commands and results of Kafka's tool and ours, and why they differ."""
+    """A row of conformance.md: a group, the commands and results of Kafka's tool and ours, and why they differ.
 
+    area: the heading of the row's table.
+    """
+
+    area: str
     case: str
     group: str
     kafkas: Sequence[str]
@@ -62,13 +66,17 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """Return the rows of all tables in conformance.md."""
-    lines = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line.count("|") == 8]
-    cells = [[cell.strip() for cell in line] for line in lines]
-    return [
-        Row(case, group, re.findall("`(.*?)`", kafkas), kafkas_result, re.findall("`(.*?)`", ours), our_result, verdict)
-        for case, group, kafkas, kafkas_result, ours, our_result, verdict in cells
-        if case != "case" and set(case) != {"-"}
-    ]
+    return [row for area in CASES.read_text().split("\n## ")[1:] for row in _rows_of(area)]
+
+
+def _rows_of(area: str) -> Iterator[Row]:
+    title, *lines = area.splitlines()
+    for line in lines:
+        case, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        if line.count("|") == 8 and case != "case" and set(case) != {"-"}:
+            group, kafkas, kafkas_result, ours, our_result, verdict = cells
+            commands = re.findall("`(.*?)`", kafkas), re.findall("`(.*?)`", ours)
+            yield Row(title, case, group, commands[0], kafkas_result, commands[1], our_result, verdict)
 
 
 def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, str]:

@@ -51,7 +51,7 @@ def test_no_translated_offset_is_wrong():
 def test_no_translated_offset_is_wrong_in_many_logs(windows):
     """The same holds in 20,000 logs. None is exact if the copy has only records of other producers, or all altered.
 
-    The test prints the numbers of docs/evidence/reliability.md.
+    The test prints the numbers of docs/evidence/reliability.md, by status.
     """
     statuses = _judged(range(20_000) if windows == "small windows" else range(20_000, 40_000))
     for title, mirrors in (("honest", HONEST), ("dishonest", DISHONEST)):

@@ -34,10 +34,11 @@ class CommittedJson(Strict, frozen=True):
 class ChangeJson(Strict, frozen=True):
     """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    before, after: null if the group has no committed offset. action: what the change does; if it is ``not mirrored
-    yet``, ``after`` is null because the mirror has not delivered the records up to the offset. source_group: the group
-    that hands over the offset; null if no group does. source_committed: the source group's committed offset when it was
-    read; null if it had none.
+    group, topic, partition: whose committed offset changes. before, after: null if the group has no committed offset.
+    action: what the change does; if it is ``not mirrored yet``, ``after`` is null because the mirror has not delivered
+    the records up to the offset. source_group: the group that hands over the offset; null if no group does.
+    source_committed: the source group's committed offset when it was read; null if it had none. ``after`` differs from
+    it only if an option replaced the offset.
     """
 
     action: Action

@@ -35,7 +35,10 @@ class PlanFile:
 
 
 class CheckJson(strict_json.Strict, frozen=True):
-    """The verdict of a check, with its reason."""
+    """The verdict of a check.
+
+    name: the check. reason: what was found, and the option that allows it if there is one.
+    """
 
     name: Name
     verdict: Verdict
@@ -65,10 +68,14 @@ RowJson = _row_type()
 class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     """A plan: the change of each partition, the verdict of every check, and the snapshot rows that it was made from.
 
-    intent: the hash of what a reviewer approves: clusters, groups, partitions and options. content: the hash of the
-    same values and the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target
-    group. source: the source group if it is on another cluster; otherwise null. translations: each offset on the source
-    cluster, with the corresponding offset in the mirror's copy; empty if ``source`` is null.
+    schema: ``migrate-groups/plan``; schema_version: of this format; checksum: the SHA-256 of the file with an empty
+    checksum. cluster_id: the cluster of the target groups. source: the source group if it is on another cluster;
+    otherwise null. intent: the hash of what a reviewer approves, which ``--approved`` compares: clusters, groups,
+    topics, partitions and options, without ``settle``, ``guard`` and ``second_client``. content: the hash of the same
+    values and the offsets. verdict: the worst verdict of all checks. options: of the write. checks: in their order.
+    changes: one for each partition, sorted by group, topic and partition. translations: each offset on the source
+    cluster, with the corresponding offset in the mirror's copy; empty if ``source`` is null. rows: the snapshot rows
+    that the plan was made from; in each, ``group`` is the target group.
     """
 
     cluster_id: str

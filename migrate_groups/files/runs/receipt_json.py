@@ -29,15 +29,16 @@ SCHEMA_VERSION = 7
 class ExecutionJson(strict_json.Strict, frozen=True):
     """One write to the cluster.
 
-    number: the position of the write in the receipt, from 1. verb: the kind of the write. intent, content: the hashes
-    of the plan that was written, without and with the offsets. topic_ids: topic ids by topic name, if brokers return
-    them. source: the source group if it is on another cluster; otherwise null. moved: messages about groups that still
-    consumed partitions although they had to stop. not_watched: messages about groups that brokers did not describe.
-    added: messages about partitions that were added since, for which a target group has no committed offset. remarks:
-    other messages. guard_readings: how often these groups were read during the guard after the write. longest_gap: the
-    longest time in seconds between two of these readings; null if there was none. outage: of a hand-over, for how long
-    no group consumed the partitions. operator: the user and host that wrote; version: of the tool; reference: what the
-    user passed as ``--reference``, such as the number of a change ticket. Each is empty if there is none.
+    number: the position of the write in the receipt, from 1; it orders the writes, because clocks jump. verb: the kind
+    of the write. cluster_id, intent, content, options: those of the plan that was written. started_at: when the write
+    began. topic_ids: topic ids by topic name, if brokers return them. source: the source group if it is on another
+    cluster; otherwise null. moved: messages about groups that still consumed partitions although they had to stop.
+    not_watched: messages about groups that brokers did not describe. added: messages about partitions that were added
+    since, for which a target group has no committed offset. remarks: other messages. guard_readings: how often these
+    groups were read during the guard after the write. longest_gap: the longest time in seconds between two of these
+    readings; null if there was none. outage: of a hand-over, for how long no group consumed the partitions. operator:
+    the user and host that wrote; version: of the tool; reference: what the user passed as ``--reference``, such as the
+    number of a change ticket. Each is empty if there is none.
     """
 
     number: Int32
@@ -64,9 +65,10 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 class EntryJson(ChangeJson, frozen=True):
     """The change of a group's committed offset for one partition, and its outcome.
 
-    before, after: null if the group has no committed offset. attempts: how often the change was sent. error: why the
-    change failed; empty if it did not. own: further offsets that this migration wrote, or may have written, to the
-    partition. execution: the ``number`` of the write that the change belongs to.
+    action, source_group, group, topic, partition, before, after, source_committed: as in the plan. outcome: what
+    happened to the change. attempts: how often the change was sent. error: why the change failed; empty if it did not.
+    own: further offsets that this migration wrote, or may have written, to the partition; if the group has one of them,
+    no other client has committed. execution: the ``number`` of the write that the change belongs to.
     """
 
     outcome: Outcome
@@ -79,7 +81,7 @@ class EntryJson(ChangeJson, frozen=True):
 class TranslationJson(TranslatedJson, frozen=True):
     """An offset on the source cluster, and the offset at which a group must continue in the mirror's copy.
 
-    execution: the ``number`` of the write in the receipt.
+    execution: the ``number`` of the write in the receipt. All other fields: as in the plan.
     """
 
     execution: Int32
@@ -88,9 +90,10 @@ class TranslationJson(TranslatedJson, frozen=True):
 class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
     """A receipt: all writes of a migration, and the outcome for each partition.
 
-    run: the id by which the claims on the cluster name the run; a copy of the file has the same one. executions: the
-    writes, oldest first. entries: one for each partition of a write. translations: if the source group is on another
-    cluster, the offsets at which the target groups must continue in the mirror's copies.
+    schema: ``migrate-groups/receipt``; schema_version: of this format; checksum: the SHA-256 of the file with an empty
+    checksum. run: the id by which the claims on the cluster name the run; a copy of the file has the same one.
+    executions: the writes, oldest first. entries: one for each partition of a write. translations: if the source group
+    is on another cluster, the offsets at which the target groups must continue in the mirror's copies.
     """
 
     run: str

@@ -17,7 +17,10 @@ Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
 
 class SourceJson(Strict, frozen=True):
-    """The source group, if it is on another cluster. Otherwise the file has null in place of this object."""
+    """The source group, if it is on another cluster. Otherwise the file has null in place of this object.
+
+    cluster_id: the cluster of the source group. group: its name.
+    """
 
     cluster_id: str
     group: Name
@@ -29,16 +32,16 @@ class TranslatedJson(Strict, frozen=True):
     topic, partition: the partition on the source cluster. source_offset: the offset that was translated.
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
     the target cluster; null if there is no copy. translated_offset: the offset at which the group must continue in the
-    copy; the lowest if several are possible; null if none is known. reread_at_most: the largest number of records that
-    the group reads again if it starts there. method: how ``translated_offset`` was searched for. compared: how many
-    records of the copy were matched with a record of the source. fingerprint_before: the hash of the source's last
-    record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the source's first
-    record at or after ``source_offset``; null if no such record was read. mirrored_to: the last stable offset of the
-    copy; null if it was not read. behind_records: the number of source records that the copy lacked; from 1,600 on a
-    number of offsets, and an upper bound; null if not known, or in a plan that was written. behind_milliseconds: the
-    time between the first of these records and the newest one; null if not known. copies: how many records the mirror
-    has delivered again. aborted: how many records of aborted transactions the mirror has delivered as committed.
-    reason: why the status is not ``exact``; otherwise empty.
+    copy; the lowest if several are possible; null if none is known. status: how exact it is. reread_at_most: the
+    largest number of records that the group reads again if it starts there. method: how ``translated_offset`` was
+    searched for. compared: how many records of the copy were matched with a record of the source. fingerprint_before:
+    the hash of the source's last record before ``source_offset``; null if no such record was read. fingerprint_after:
+    the hash of the source's first record at or after ``source_offset``; null if no such record was read. mirrored_to:
+    the last stable offset of the copy; null if it was not read. behind_records: the number of source records that the
+    copy lacked; from 1,600 on a number of offsets, and an upper bound; null if not known, or in a plan that was
+    written. behind_milliseconds: the time between the first of these records and the newest one; null if not known.
+    copies: how many records the mirror has delivered again. aborted: how many records of aborted transactions the
+    mirror has delivered as committed. reason: why the status is not ``exact``; otherwise empty.
     """
 
     topic: Topic

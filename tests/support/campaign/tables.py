@@ -1,4 +1,4 @@
-"""The results of a campaign as Markdown tables; docs/evidence/reliability.md has most of their columns."""
+"""The results of a campaign as Markdown tables; docs/evidence/reliability.md has some of their columns."""
 
 from __future__ import annotations
 
