@@ -39,10 +39,9 @@ def test_the_page_shows_what_its_commands_print(terminals, tmp_path):
     """The commands of docs/getting-started.md print each line that the page shows; only numbers may differ."""
     kafka, applications, commands = terminals
     produced, processed = (tmp_path / f"{name}.txt" for name in ("produced", "processed"))
-    shared = [tmp_path / f"shared-{name}.txt" for name in ("billing", "search")]
     # Without the blocks for the installation and the other terminals.
     typed = blocks(PAGE, "sh")[2:]
-    begin, look, dry_run, split, new, prove, back, stop, again, count, share, move, leave, moved, own = typed
+    begin, look, dry_run, split, new, prove, back, stop, again, count, own = typed
 
     def confirmed(command: str) -> int:
         start = commands.type(command)
@@ -71,12 +70,6 @@ def test_the_page_shows_what_its_commands_print(terminals, tmp_path):
     until(lambda: lines(processed) >= lines(produced), seconds=_SECONDS)
     applications.type(CTRL_C)
     applications.run(count)
-    applications.type(share)
-    until(lambda: min(map(lines, shared)) > 500, seconds=_SECONDS)
-    start = confirmed(move)
-    applications.type(leave)
-    handed_over(start, moved)
-
     commands.run(own.replace("kafka:9092", kafka.shown.split()[-1]))
 
     printed = "\n".join(each.close() for each in terminals)

@@ -315,19 +315,6 @@ def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstr
     assert codes == [10, 0, 3]
 
 
-def test_the_page_lists_the_inputs_and_outputs():
-    """The tables of docs/pull-requests.md list exactly the inputs and outputs of action.yml, in the same order.
-
-    The defaults of the inputs are equal, too.
-    """
-    rows = re.findall(r"^\| `([a-z-]+)` \|([^|]*)\|", _PAGE, re.M)
-    inputs, outputs = list(ACTION["inputs"]), list(ACTION["outputs"])
-    assert [name for name, _ in rows] == inputs + outputs
-    for name, default in rows[: len(inputs)]:
-        assert ACTION["inputs"][name].get("default", "") in ("", default.strip(" `"))
-    assert [name for name, about in ACTION["inputs"].items() if about.get("required")] == ["spec"]
-
-
 def test_inputs_reach_the_shell_as_environment_variables():
     """No shell line of action.yml contains a ``${{ }}`` expression.
 

@@ -19,11 +19,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Entry(NamedTuple):
-    """A row of the page. fragments: parts of messages. meaning: what they mean, without what to do."""
+    """A row of the page. fragments: parts of messages."""
 
     code: int
     fragments: tuple[str, ...]
-    meaning: str
 
 
 class Message(NamedTuple):
@@ -38,8 +37,8 @@ def entries() -> list[Entry]:
     """Return the rows of the page, with the exit code of their section."""
     found = []
     for section in PAGE.read_text().split("## Exit code ")[1:]:
-        for line, meaning in re.findall(r"^\| (`.+`) \| (.+) \|$", section, re.MULTILINE):
-            found.append(Entry(int(section.split()[0]), tuple(re.findall("`([^`]+)`", line)), meaning.split(": ")[0]))
+        for line in re.findall(r"^\| (`.+`) \| .+ \|$", section, re.MULTILINE):
+            found.append(Entry(int(section.split()[0]), tuple(re.findall("`([^`]+)`", line))))
     return found
 
 

@@ -68,9 +68,9 @@ def test_the_time_of_all_tests_is_the_same_on_each_page():
 
 
 def test_a_hold_adds_less_than_a_second_in_the_measured_runs():
-    """docs/runbook.md says that a hold adds less than a second, as the runs with the same load average show."""
+    """docs/concepts.md says that a hold adds less than a second, as the runs with the same load average show."""
     assert "A hold adds [less than a second](evidence/performance.md#the-stop-with-default-options)" in page(
-        "docs/runbook.md"
+        "docs/concepts.md"
     )
     table = (DOCS / "evidence" / "performance.md").read_text()
     medians = {

@@ -63,7 +63,7 @@ def test_the_page_has_no_other_name():
     assert {*re.findall(r"\bmg\.(\w+)", CODE)} - {*mg.__all__} == set()
     called = {*re.findall(r"\b(?:cluster|source|target|starting)\.(\w+)\(", CODE)}
     assert called - {*public(mg.Cluster)} == set()
-    types = {*re.findall(r"`([A-Z]\w+)`", PAGE.partition("## Names")[2].partition("## Show")[0])}
+    types = {*re.findall(r"`([A-Z]\w+)`", PAGE.partition("## Names")[2].partition("## Errors")[0])}
     assert types - {*mg.__all__} == set()
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/automate.md: their files are valid, and the script does what `migrate` needs."""
+"""The recipes of docs/automate.md: the files in docs/recipes are valid, and the script does what `migrate` needs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import yaml
 
 from migrate_groups.cli.registry import command_line
 from migrate_groups.model.groups import Member
-from tests.support.pages import blocks, commands, text_of
+from tests.support.pages import PAGES, ROOT, commands
 
-PAGE = text_of("docs/automate.md")
+RECIPES = ROOT / "docs" / "recipes"
 # Keeps the replicas of each Deployment in a file of this name, as a cluster does. The Deployment "away" is none.
 KUBECTL = """#!/bin/sh
 set -eu
@@ -38,9 +38,7 @@ class Deployments:
             each.mkdir()
         (programs / "kubectl").write_text(KUBECTL)
         (programs / "kubectl").chmod(0o755)
-        [script] = blocks(PAGE, "bash")
-        self.script = folder / "scale.sh"
-        self.script.write_text(script)
+        self.script = RECIPES / "scale.sh"
         self.environment = {
             "PATH": f"{programs}:/usr/bin:/bin",
             "KUBE": str(self._kube),
@@ -119,7 +117,7 @@ def check(words: Sequence[str]) -> dict[str, str]:
 
 def test_the_job_calls_the_script_on_a_volume_that_stays():
     """The manifest is YAML; the Job may scale Deployments, and its run directory is on a claimed volume."""
-    documents = list(yaml.safe_load_all(blocks(PAGE, "yaml")[0]))
+    documents = list(yaml.safe_load_all((RECIPES / "job.yaml").read_text()))
     assert [each["kind"] for each in documents] == [
         *("ServiceAccount", "Role", "RoleBinding", "PersistentVolumeClaim", "Job")
     ]
@@ -139,7 +137,7 @@ def test_the_job_calls_the_script_on_a_volume_that_stays():
 
 def test_the_unit_runs_migrate(tmp_path):
     """The unit of systemd has one command of ``migrate``; systemd accepts it, if it is on this machine."""
-    [text] = blocks(PAGE, "ini")
+    text = (RECIPES / "cut-over.service").read_text()
     unit = configparser.ConfigParser()
     unit.read_string(text.replace("\\\n", ""))
     program, verb, *words = shlex.split(unit["Service"]["ExecStart"])
@@ -151,7 +149,8 @@ def test_the_unit_runs_migrate(tmp_path):
 def test_systemd_accepts_the_unit(tmp_path):
     """``systemd-analyze verify`` finds nothing wrong with the unit but that the program is not installed."""
     path = tmp_path / "cut-over.service"
-    path.write_text(blocks(PAGE, "ini")[0].replace("/opt/migrate-groups/bin/migrate-groups", "/bin/true"))
+    text = (RECIPES / "cut-over.service").read_text()
+    path.write_text(text.replace("/opt/migrate-groups/bin/migrate-groups", "/bin/true"))
     done = subprocess.run(
         ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False, timeout=60
     )
@@ -160,10 +159,10 @@ def test_systemd_accepts_the_unit(tmp_path):
 
 def test_the_playbook_takes_what_the_commands_pass():
     """The playbook is YAML, and its variables are those that the commands of ``migrate`` pass."""
-    text = blocks(PAGE, "yaml")[1]
+    text = (RECIPES / "applications.yml").read_text()
     [play] = yaml.safe_load(text)
     assert [*play] == ["hosts", "tasks"]
-    [line] = commands(PAGE)
+    [line] = [each for each in commands(PAGES["docs/automate.md"].read_text()) if "ansible-playbook" in each]
     _, verb, *words = shlex.split(line)
     assert verb == "migrate"
     for command in check(words).values():

@@ -88,4 +88,4 @@ def over_time(reader: Reader) -> None:
             applications[0].stop()
             applications[0].start("flap")
         progress(world, "flap", every)
-    reader.reads("docs/advise.md#Measure what sharing costs", before={"5m": lambda: reader.type("rm -r advice")})
+    reader.reads("docs/advise.md#Measure what sharing costs")

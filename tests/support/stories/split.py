@@ -37,6 +37,8 @@ def step_by_step(reader: Reader) -> None:
     committed(world, "old", {"orders": [5]})
     committed(world, "g", {"payments.card": [3, 4]})
     (reader.folder / "split.toml").write_text(TOML)
+    tool = shlex.join([*reader.kafka[0].tool_command, CONSUMER_GROUPS])
+    reader.type(f'kafka-consumer-groups() {{ {tool} "$@"; }}')
 
     def forget_the_split() -> None:
         reader.type("migrate-groups delete-group migrate-groups.journal.big-group")
@@ -70,14 +72,7 @@ def in_production(reader: Reader) -> None:
         for group, topic in (("billing", "invoices"), ("search", "search.clicks")):
             commits_as_member(world, group, {topic: [BIG[topic][0] + 1]})
 
-    def split_by_hand() -> None:
-        reader.type("migrate-groups snapshot big-group -o before.csv")
-        reader.type("migrate-groups split before.csv --spec split.toml -o split.csv")
-
-    tool = shlex.join([*reader.kafka[0].tool_command, CONSUMER_GROUPS])
-    reader.type(f'kafka-consumer-groups() {{ {tool} "$@"; }}')
-    before = {"--plan-out": other_cluster, "audit": new_groups_work, "export": split_by_hand}
-    reader.reads("docs/runbook.md", before=before)
+    reader.reads("docs/runbook.md", before={"--plan-out": other_cluster, "audit": new_groups_work})
 
 
 def in_json(reader: Reader) -> None:
