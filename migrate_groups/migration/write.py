@@ -87,7 +87,7 @@ def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: 
                 batch, others = _still_to_undo(writer, batch)
                 answered += others
             if batch:
-                answers = _send(writer, batch)
+                answers = send(writer, batch)
                 answered += (
                     _answered(change, answers[change.group][change.topic_partition], attempt) for change in batch
                 )
@@ -100,7 +100,8 @@ def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: 
     return execution
 
 
-def _send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+def send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+    """Send one of the lists that `rounds` yields, and return the brokers' answers by group."""
     wanted = {
         group: {change.topic_partition: change.after for change in of_group if change.after}
         for group, of_group in by_group(changes).items()

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from migrate_groups.planning.change import Action, Change, Order, Origin
+from migrate_groups.planning.change import Action, Change, Origin
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
+from migrate_groups.planning.execution import Source
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -22,21 +23,25 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         return facts
     if facts.verb is not Verb.HAND_OVER:
         return undone_by(facts, receipt)
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    stopped_at: dict[Order, int | None] = {}
+    handed: dict[Place, list[Change]] = defaultdict(list)
+    stopped_at: dict[Place, int | None] = {}
+    restored: set[Place] = set()
+    written: set[Place] = set()
     copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
     for change in plan.changes:
         if plan.translation is not None and (of := copies.get(change.topic_partition)) is not None:
-            order = (plan.translation.group, *of.source)
-            stopped_at[order] = of.stopped_at
+            source = GroupAt(plan.translation.group), of.source
+            stopped_at[source] = of.stopped_at
         elif change.source_group not in (None, change.group):
-            order = (change.source_group or "", change.topic, change.partition)
-            stopped_at[order] = change.handed_over_at
+            source = GroupAt(change.source_group or ""), change.topic_partition
+            stopped_at[source] = change.handed_over_at
         else:
             continue
-        handed[order].append(change)
-    in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
-    restored = {order for order, changes in handed.items() if any(each.origin is Origin.RESTORED for each in changes)}
+        handed[source].append(change)
+        if change.origin is Origin.RESTORED:
+            restored.add(source)
+        if change.action is not Action.UNCHANGED:
+            written.add(source)
     # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
     again = (Step.RESUME, Step.START) if plan.translation else (Step.RESUME,)
     resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
@@ -49,7 +54,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
         resumed=frozenset(resumed),
         restored=frozenset(restored),
-        in_place=frozenset(in_place),
+        in_place=frozenset(handed.keys() - written),
     )
 
 
@@ -61,7 +66,7 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     handed = _handed_before(receipt, verb, *WORKS, *over)
     left = _handed_before(receipt, verb, *WORKS)
     stopped_at = {
-        source.order: source.stopped_at
+        _place(source): source.stopped_at
         for partition in receipt.partition_states.values()
         for source in partition.handed_over_by
     }
@@ -71,7 +76,7 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     return replace(
         facts,
         handed=_targets(handed, elsewhere),
-        stopped_at=_known({order: stopped_at[order] for order in handed}),
+        stopped_at=_known({place: stopped_at[place] for place in handed}),
         elsewhere=elsewhere,
         here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
@@ -79,7 +84,11 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     )
 
 
-def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
+def _place(source: Source) -> Place:
+    return GroupAt(source.group), source.partition
+
+
+def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Place, list[Change]]:
     """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step.
 
     The changes that brokers refused in it are included, with the step ``skip``.
@@ -88,25 +97,25 @@ def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, li
     return _by_source(partition for partition in partitions if partition.takes(verb, *steps))
 
 
-def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]]:
+def _by_source(partitions: Iterable[PartitionState]) -> dict[Place, list[Change]]:
     """Return the changes of target groups' partitions, by partition of a source group that handed them over."""
-    handed: dict[Order, list[Change]] = defaultdict(list)
+    handed: dict[Place, list[Change]] = defaultdict(list)
     for partition in partitions:
         for source in partition.handed_over_by:
-            handed[source.order].append(partition.change)
+            handed[_place(source)].append(partition.change)
     return handed
 
 
-def _targets(handed: Mapping[Order, Sequence[Change]], cluster: str) -> dict[Order, tuple[Place, ...]]:
+def _targets(handed: Mapping[Place, Sequence[Change]], cluster: str) -> dict[Place, tuple[Place, ...]]:
     """Return the target groups of each partition of a source group, sorted, with the partition there.
 
     cluster: the id of their cluster; empty if it is that of the source groups.
     """
     return {
-        order: tuple(sorted({(GroupAt(each.group, cluster), each.topic_partition) for each in changes}))
-        for order, changes in handed.items()
+        source: tuple(sorted((GroupAt(each.group, cluster), each.topic_partition) for each in changes))
+        for source, changes in handed.items()
     }
 
 
-def _known(offsets: Mapping[Order, int | None]) -> dict[Order, int]:
-    return {order: offset for order, offset in offsets.items() if offset is not None}
+def _known(offsets: Mapping[Place, int | None]) -> dict[Place, int]:
+    return {source: offset for source, offset in offsets.items() if offset is not None}
