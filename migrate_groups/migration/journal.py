@@ -131,20 +131,21 @@ class Journal:
         """
         facts = self.facts
         new: dict[Place, Claims] = {}
-        states: dict[Place, dict[str, State]] = defaultdict(dict)
-        for (group, *_), of_group in receipt.partition_states.items():
-            for each in of_group.handed_over_by:
-                states[GroupAt(each.group), each.partition][group] = of_group.state
+        partitions = receipt.partition_states
+        after_of, owned_again = _AFTER[facts.verb], _OWNED_AGAIN[facts.verb]
         for source, targets in facts.handed.items():
             if source in facts.done:
                 continue
-            names, found, giving = facts.names(source), states[source], self._giving(source, now)
+            giving, is_back = self._giving(source, now), True
             for target in targets:
-                state = found.get(target[0].name)
-                after = _AFTER.get((facts.verb, state)) if state else None
+                group, partition = target
+                found = partitions.get((group.name, partition.topic, partition.partition))
+                is_back &= (found.state if found else State.NEW) in owned_again
+                after = after_of.get(found.state) if found else None
                 if after and (is_over or after is not of_partition.arrived):
                     new[target] = after(facts.of(target), giving)
-            if all(found.get(name, State.NEW) in _OWNED_AGAIN[facts.verb] for name in names):
+            if is_back:
+                names = facts.names(source)
                 new[source] = of_partition.returned(facts.of(source), facts.run, names, now, facts.elsewhere)
         return self._commit({place: claims for place, claims in new.items() if claims != facts.of(place)})
 
@@ -210,13 +211,15 @@ _BEGUN: Mapping[Verb, _Change] = {
 }
 # What becomes of them after the write, by the verb and the state of the partition. In a state that is not here, it is
 # not known what was written.
-_AFTER: Mapping[tuple[Verb, State], _Change] = {
-    (Verb.HAND_OVER, State.HANDED_OVER): of_partition.arrived,
-    (Verb.HAND_OVER, State.WRITING): of_partition.arrived,  # if the user is told that the group has started
-    **{(Verb.HAND_OVER, state): of_partition.not_arrived for state in _NOTHING_HANDED_OVER},
-    (Verb.ROLLBACK, State.UNDONE): of_partition.given_back,
-    (Verb.HAND_BACK, State.HANDED_BACK): of_partition.given_back,
-    **{(verb, State.HANDED_OVER): of_partition.not_given_back for verb in _RELEASES},
+_AFTER: Mapping[Verb, Mapping[State, _Change]] = {
+    Verb.HAND_OVER: {
+        State.HANDED_OVER: of_partition.arrived,
+        State.WRITING: of_partition.arrived,  # if the user is told that the group has started
+        **dict.fromkeys(_NOTHING_HANDED_OVER, of_partition.not_arrived),
+    },
+    Verb.ROLLBACK: {State.UNDONE: of_partition.given_back, State.HANDED_OVER: of_partition.not_given_back},
+    Verb.HAND_BACK: {State.HANDED_BACK: of_partition.given_back, State.HANDED_OVER: of_partition.not_given_back},
+    Verb.DELETE_OFFSETS: {},
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
 _OWNED_AGAIN = {
