@@ -21,6 +21,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup
 from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
+from migrate_groups.migration.write import send
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
@@ -29,7 +30,7 @@ from migrate_groups.planning import claims as of_partition
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.handed import handed_by, undone_by
-from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place, source_place
+from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.claims import Claims, ClaimState, Giving
@@ -77,17 +78,19 @@ class Journal:
         facts = self.facts
         new: dict[Place, Claims] = {}
         begin = _BEGUN.get(facts.verb)
-        for order, targets in facts.handed.items():
-            source, names, is_done = source_place(order), facts.names(order), order in facts.done
-            of_source = facts.of(source)
+        for source, targets in facts.handed.items():
+            is_done, of_source = source in facts.done, facts.of(source)
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
-            if of_source and (is_done or order in facts.begun):
+            if of_source and (is_done or source in facts.begun):
                 new[source] = of_source
             elif not is_done and (of_source or facts.verb is not Verb.DELETE_OFFSETS):
+                names = facts.names(source)
                 new[source] = of_partition.handed_over(of_source, facts.run, names, now, facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
             if begin and not is_done:
-                new |= {target: begin(facts.of(target), self._giving(order, now)) for target in targets}
+                giving = self._giving(source, now)
+                for target in targets:
+                    new[target] = begin(facts.of(target), giving)
         return self._commit(new)
 
     def not_released(self, execution: Execution) -> Execution:
@@ -128,55 +131,49 @@ class Journal:
         """
         facts = self.facts
         new: dict[Place, Claims] = {}
-        states: dict[Order, dict[str, State]] = defaultdict(dict)
-        for (group, *_), of_group in receipt.partition_states.items():
-            for each in of_group.handed_over_by:
-                states[each.order][group] = of_group.state
-        for order, targets in facts.handed.items():
-            if order in facts.done:
+        partitions = receipt.partition_states
+        after_of, owned_again = _AFTER[facts.verb], _OWNED_AGAIN[facts.verb]
+        for source, targets in facts.handed.items():
+            if source in facts.done:
                 continue
-            source, names, found = source_place(order), facts.names(order), states[order]
+            giving, is_back = self._giving(source, now), True
             for target in targets:
-                state = found.get(target[0].name)
-                after = _AFTER.get((facts.verb, state)) if state else None
+                group, partition = target
+                found = partitions.get((group.name, partition.topic, partition.partition))
+                is_back &= (found.state if found else State.NEW) in owned_again
+                after = after_of.get(found.state) if found else None
                 if after and (is_over or after is not of_partition.arrived):
-                    new[target] = after(facts.of(target), self._giving(order, now))
-            if all(found.get(name, State.NEW) in _OWNED_AGAIN[facts.verb] for name in names):
+                    new[target] = after(facts.of(target), giving)
+            if is_back:
+                names = facts.names(source)
                 new[source] = of_partition.returned(facts.of(source), facts.run, names, now, facts.elsewhere)
         return self._commit({place: claims for place, claims in new.items() if claims != facts.of(place)})
 
-    def _stopped_at(self) -> dict[Place, int]:
-        """Return the offsets at which the source groups stopped, for them and for the target groups."""
-        return {
-            place: offset
-            for order, offset in self.facts.stopped_at.items()
-            for place in (source_place(order), *self.facts.handed[order])
-        }
-
-    def _giving(self, order: Order, now: datetime) -> Giving:
-        return Giving(self.facts.run, order[0], now, self.facts.source_cluster)
+    def _giving(self, source: Place, now: datetime) -> Giving:
+        return Giving(self.facts.run, source[0].name, now, self.facts.source_cluster)
 
     def _commit(self, claims: Mapping[Place, Claims]) -> dict[Order, str]:
         """Commit claims, and note them; return the errors, with the keys of `claim`."""
         failed: dict[Place, str] = {}
-        offsets = {**self.offsets, **self._stopped_at()}
+        # With the claims of both groups goes the offset at which the source group stopped.
+        offsets = {**self.offsets, **self.facts.stopped_at}
+        for source, offset in self.facts.stopped_at.items():
+            offsets |= dict.fromkeys(self.facts.handed[source], offset)
         for cluster, writer in self.writers.items():
-            there = {
-                (journal_group(group.name), partition): (group, partition)
-                for group, partition in claims
-                if group.cluster == cluster and group not in self.facts.not_known
-            }
+            journals = {group: journal_group(group.name) for group in self.facts.groups if group.cluster == cluster}
             changes = [
                 Change(
                     source_group=None,
-                    group=name,
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    after=CommittedOffset(offset=offsets.get(place, 0), metadata=of_partition.encode(claims[place])),
+                    group=journals[place[0]],
+                    topic=place[1].topic,
+                    partition=place[1].partition,
+                    after=CommittedOffset(offset=offsets.get(place, 0), metadata=of_partition.encode(of_place)),
                 )
-                for (name, partition), place in there.items()
+                for place, of_place in claims.items()
+                if place[0] in journals and place[0] not in self.facts.not_known
             ]
-            failed |= {there[name, partition]: error for name, partition, error in _sent(writer, changes)}
+            groups = {journal: group for group, journal in journals.items()}
+            failed |= {(groups[journal], partition): error for journal, partition, error in _sent(writer, changes)}
         known: dict[Place, Claims] = self.facts.claims  # type: ignore[assignment]
         known |= {place: of_place for place, of_place in claims.items() if place not in failed}
         return self._of_changes(failed)
@@ -184,24 +181,21 @@ class Journal:
     def _of_changes(self, failed: Mapping[Place, str]) -> dict[Order, str]:
         """Return the errors of claims by the partitions of the source and target groups that belong together."""
         found: dict[Order, str] = {}
-        for order, targets in self.facts.handed.items() if failed else ():
-            error = next((failed[place] for place in (source_place(order), *targets) if place in failed), None)
+        for source, targets in self.facts.handed.items() if failed else ():
+            places = (source, *targets)
+            error = next((failed[place] for place in places if place in failed), None)
             if error is not None:
-                found |= dict.fromkeys([order, *((group.name, *partition) for group, partition in targets)], error)
+                found |= dict.fromkeys([(group.name, *partition) for group, partition in places], error)
         return found
 
 
 def _sent(writer: GroupWriter, changes: Sequence[Change]) -> Iterator[tuple[str, TopicPartition, str]]:
     """Commit claims to journals of one cluster; yield the journal, the partition and the error of each that failed."""
     for batch in rounds(changes):
-        wanted: dict[str, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
-        for change in batch:
-            if change.after is not None:
-                wanted[change.group][change.topic_partition] = change.after
-        for group, answers in writer.alter_offsets(wanted).items():
+        for journal, answers in send(writer, batch).items():
             for partition, answer in answers.items():
                 if answer.answer is not Answer.WRITTEN:
-                    yield group, partition, f"not claimed in group {group}: {answer.error}"
+                    yield journal, partition, f"not claimed in group {journal}: {answer.error}"
 
 
 _Change = Callable[[Claims, Giving], Claims]
@@ -217,13 +211,15 @@ _BEGUN: Mapping[Verb, _Change] = {
 }
 # What becomes of them after the write, by the verb and the state of the partition. In a state that is not here, it is
 # not known what was written.
-_AFTER: Mapping[tuple[Verb, State], _Change] = {
-    (Verb.HAND_OVER, State.HANDED_OVER): of_partition.arrived,
-    (Verb.HAND_OVER, State.WRITING): of_partition.arrived,  # if the user is told that the group has started
-    **{(Verb.HAND_OVER, state): of_partition.not_arrived for state in _NOTHING_HANDED_OVER},
-    (Verb.ROLLBACK, State.UNDONE): of_partition.given_back,
-    (Verb.HAND_BACK, State.HANDED_BACK): of_partition.given_back,
-    **{(verb, State.HANDED_OVER): of_partition.not_given_back for verb in _RELEASES},
+_AFTER: Mapping[Verb, Mapping[State, _Change]] = {
+    Verb.HAND_OVER: {
+        State.HANDED_OVER: of_partition.arrived,
+        State.WRITING: of_partition.arrived,  # if the user is told that the group has started
+        **dict.fromkeys(_NOTHING_HANDED_OVER, of_partition.not_arrived),
+    },
+    Verb.ROLLBACK: {State.UNDONE: of_partition.given_back, State.HANDED_OVER: of_partition.not_given_back},
+    Verb.HAND_BACK: {State.HANDED_BACK: of_partition.given_back, State.HANDED_OVER: of_partition.not_given_back},
+    Verb.DELETE_OFFSETS: {},
 }
 # The states of the target groups' partitions in which a partition is the source group's again.
 _OWNED_AGAIN = {

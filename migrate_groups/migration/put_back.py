@@ -86,7 +86,7 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
 def _deleted(execution: Execution, others: Mapping[Order, set[Order]]) -> list[Change]:
     return [
         change
-        for change in execution.changes
+        for change in (execution.changes if others else ())
         if change.settled and change.before and change.after is None and others.get(change.order)
     ]
 

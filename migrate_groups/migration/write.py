@@ -69,7 +69,7 @@ def write(
     asked = asked or _SecondReading(second, execution)
     looked = looked or look_at_watched(elsewhere or writer, execution)
     execution = execution.watched_as(looked)
-    execution = _seen_by_second(_read_again_where_different(second, asked.answers(), execution), execution)
+    execution = _seen_by_second(second, asked.answers(), execution)
     record(execution)
     return execution
 
@@ -87,7 +87,7 @@ def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: 
                 batch, others = _still_to_undo(writer, batch)
                 answered += others
             if batch:
-                answers = _send(writer, batch)
+                answers = send(writer, batch)
                 answered += (
                     _answered(change, answers[change.group][change.topic_partition], attempt) for change in batch
                 )
@@ -100,7 +100,8 @@ def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: 
     return execution
 
 
-def _send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+def send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+    """Send one of the lists that `rounds` yields, and return the brokers' answers by group."""
     wanted = {
         group: {change.topic_partition: change.after for change in of_group if change.after}
         for group, of_group in by_group(changes).items()
@@ -217,12 +218,10 @@ def _without_second(execution: Execution) -> Execution:
     """Return the record of a write as it must be saved before the second client has answered.
 
     A killed process must not leave an offset as read back by one client, because then the same command would not read
-    it with the other one.
+    it with the other one. Usually this is the record that was saved after the brokers' answers.
     """
     return execution.updated(
-        change.unknown("the second client has not answered yet")
-        for change in execution.changes
-        if change.outcome is Outcome.CONFIRMED_BY_ONE
+        change.unknown("") for change in execution.changes if change.outcome is Outcome.CONFIRMED_BY_ONE
     )
 
 
@@ -258,19 +257,6 @@ class _SecondReading:
         self._answers.put(seen)
 
 
-def _read_again_where_different(second: OffsetsReader | None, seen: Seen | None, execution: Execution) -> Seen | None:
-    """Return what the second client reads; if it differs from the first client, what it reads now.
-
-    seen: the second client's answers, or None if there is no second client.
-    """
-    # A reading counts only if it began after the broker's answer to the write. If the broker did not answer, it may
-    # have applied the write after the second client's reading, and before that of the first.
-    if seen is None or not any(_differences(seen, execution)):
-        return seen
-    again = _SecondReading(second, execution).answers() or {}
-    return {**seen, **{group: found for group, found in again.items() if not isinstance(found, Exception)}}
-
-
 def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Change, CommittedOffset | None]]:
     """Yield each change that the second client reads differently, with the offset that it reads (None: no offset)."""
     for change in execution.changes:
@@ -282,11 +268,22 @@ def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Change, Com
                 yield change, seen_there
 
 
-def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
+def _seen_by_second(second: OffsetsReader | None, seen: Seen | None, execution: Execution) -> Execution:
+    """Return the record of a write with what the second client reads; where it differs from the first one, reads now.
+
+    seen: the second client's answers, or None if there is no second client.
+    """
     if seen is None:
         return execution
+    differences = [*_differences(seen, execution)]
+    if differences:
+        # A reading counts only if it began after the broker's answer to the write. If the broker did not answer, it may
+        # have applied the write after the second client's reading, and before that of the first.
+        again = _SecondReading(second, execution).answers() or {}
+        seen = {**seen, **{group: found for group, found in again.items() if not isinstance(found, Exception)}}
+        differences = [*_differences(seen, execution)]
     changes: list[Change] = []
-    for change, seen_there in _differences(seen, execution):
+    for change, seen_there in differences:
         difference = (
             f"kafka-python reads {offset_in_words(change.after)}, confluent-kafka reads {offset_in_words(seen_there)}"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -70,6 +71,11 @@ def in_words(claim: Claim, group: str) -> str:
     return f"{what} on {claim.at:%Y-%m-%d %H:%M} UTC, by run {claim.run}"
 
 
+# Most partitions of a write have the same claims. So each is computed and encoded once, not ten thousand times.
+_once = lru_cache(maxsize=256)
+
+
+@_once
 def encode(claims: Claims) -> str:
     """Return the claims on one partition as the metadata of a committed offset, without the oldest if they are long."""
     text = msgspec.json.encode(claims)
@@ -110,7 +116,8 @@ def gives(claims: Claims, groups: Collection[str], cluster: str = "") -> bool:
     )
 
 
-def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime, cluster: str = "") -> Claims:
+@_once
+def handed_over(claims: Claims, run: str, groups: tuple[str, ...], at: datetime, cluster: str = "") -> Claims:
     """Return the claims after this run has claimed to hand the partition over to these groups; the same one is kept.
 
     cluster: as in `gives`.
@@ -121,7 +128,8 @@ def handed_over(claims: Claims, run: str, groups: Collection[str], at: datetime,
     return (claim, *_without_returned(claims))[:_MOST_CLAIMS]
 
 
-def returned(claims: Claims, run: str, groups: Collection[str], at: datetime, cluster: str = "") -> Claims:
+@_once
+def returned(claims: Claims, run: str, groups: tuple[str, ...], at: datetime, cluster: str = "") -> Claims:
     """Return the claims after this run has undone that the partition was handed over to these groups.
 
     cluster: as in `gives`.
@@ -145,6 +153,7 @@ class Giving(NamedTuple):
     cluster: str = ""
 
 
+@_once
 def arriving(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after the run has begun to give it the partition."""
     earlier = claims[1:] if claims and _arrives(claims[0], giving) else claims
@@ -153,6 +162,7 @@ def arriving(claims: Claims, giving: Giving) -> Claims:
     return (claim, *earlier)[:_MOST_CLAIMS]
 
 
+@_once
 def arrived(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after it has got the partition, and the user is told to start it."""
     if claims and _arrives(claims[0], giving):
@@ -160,23 +170,27 @@ def arrived(claims: Claims, giving: Giving) -> Claims:
     return claims
 
 
+@_once
 def not_arrived(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims from before it got the partition."""
     arrival = next((at for at, claim in enumerate(claims) if _arrives(claim, giving)), None)
     return claims if arrival is None else claims[arrival + 1 :]
 
 
+@_once
 def giving_back(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after the run has begun to give the partition back to the source group."""
-    return handed_over(claims, giving.run, [giving.source], giving.at, giving.cluster)
+    return handed_over(claims, giving.run, (giving.source,), giving.at, giving.cluster)
 
 
+@_once
 def not_given_back(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims from before the run began to give the partition back."""
     is_ours = gives(claims, [giving.source], giving.cluster) and claims[0].run == giving.run
     return claims[1:] if is_ours else claims
 
 
+@_once
 def given_back(claims: Claims, giving: Giving) -> Claims:
     """Return a target group's claims after the run has given the partition back to the source group."""
     before = not_arrived(claims, giving)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue
 from migrate_groups.planning.change import Change, Order, Outcome
 from migrate_groups.planning.execution import Execution, Source
 from migrate_groups.planning.run_states import State, Step, Verb, state_after, step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(PartitionValue, frozen=True, kw_only=True):
     """What the writes of a migration did with one partition of a target group, and the partition's state now.
 
     - state: such as handed over.
@@ -117,14 +115,16 @@ def _fold_way_back(states: dict[Order, PartitionState], execution: Execution) ->
         if execution.verb is Verb.HAND_BACK:
             order = (change.source_group or "", change.topic, change.partition)
             partition = states.get(order) or _added_since(change, execution.number)
-            states[order] = replace(partition, state=state, execution=execution.number, left=change.source_committed)
+            states[order] = structs.replace(
+                partition, state=state, execution=execution.number, left=change.source_committed
+            )
             continue
         for order in orders[change.order]:
             partition = states[order]
             if _changes_state(change, execution.verb, partition):
                 was_deleted = state is State.UNDONE and partition.change.after is None
                 reached = State.RESTORED if was_deleted else state
-                states[order] = replace(partition, state=reached, execution=execution.number)
+                states[order] = structs.replace(partition, state=reached, execution=execution.number)
 
 
 def _is_left(change: Change) -> bool:

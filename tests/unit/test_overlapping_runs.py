@@ -432,7 +432,7 @@ def test_claims_that_would_be_too_long_leave_out_the_oldest():
     """With long names of groups, the metadata of a claim stays below the limit of brokers, with the newest claims."""
     claims: Claims = ()
     for number in range(4):
-        claims = handed_over(claims, "run", ["x" * 1500 + str(number)], FakeClock().now())
+        claims = handed_over(claims, "run", ("x" * 1500 + str(number),), FakeClock().now())
     text = encode(claims)
     assert len(text) <= 4096
     assert decode(text) == claims[:2]

@@ -11,7 +11,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS, journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.change import Order
+from migrate_groups.planning.checks.journal import Place
 from migrate_groups.planning.claims import Claims, decode, in_words
 from migrate_groups.text import some
 
@@ -88,7 +88,7 @@ def claims_in_words(reader: GroupReader, groups: Collection[str]) -> list[str]:
     return [*lines, *(f"it is not known what runs have handed over: {why}" for why in found.not_known.values())]
 
 
-def groups_further_on(reader: GroupReader, offsets: Mapping[Order, int], known: Collection[str]) -> list[str]:
+def groups_further_on(reader: GroupReader, offsets: Mapping[Place, int], known: Collection[str]) -> list[str]:
     """Return the groups that consume partitions of source groups, and have committed at or after the given offsets.
 
     offsets: of the source groups. known: groups to leave out. Such a group may have got the partitions from a source
@@ -96,7 +96,7 @@ def groups_further_on(reader: GroupReader, offsets: Mapping[Order, int], known: 
     """
     names = [each.group for each in reader.list_groups() if each.state not in ("Empty", "Dead")]
     wanted = [name for name in names if name not in known and not name.startswith(OWN_GROUPS)]
-    topics = {topic for _, topic, _ in offsets}
+    topics = {partition.topic for _, partition in offsets}
     described = reader.describe_groups(wanted)
     on_them = [
         group
@@ -105,14 +105,14 @@ def groups_further_on(reader: GroupReader, offsets: Mapping[Order, int], known: 
         and each.group_type != "share"
         and any(member.topics & topics for member in each.members)
     ]
-    places = sorted({TopicPartition(topic, number) for _, topic, number in offsets})
-    committed = reader.committed(dict.fromkeys(on_them, places), wait=False)
+    partitions = sorted({partition for _, partition in offsets})
+    committed = reader.committed(dict.fromkeys(on_them, partitions), wait=False)
     return [
         group
         for group, found in committed.items()
         if not isinstance(found, MigrateGroupsError)
         and any(
-            (there := found.get(TopicPartition(topic, number))) is not None and there.offset >= offset
-            for (_, topic, number), offset in offsets.items()
+            (there := found.get(partition)) is not None and there.offset >= offset
+            for (_, partition), offset in offsets.items()
         )
     ]

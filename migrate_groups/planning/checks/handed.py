@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from migrate_groups.planning.change import Action, Change, Order, Origin
+from migrate_groups.planning.change import Action, Origin
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
+from migrate_groups.planning.execution import Source
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -22,34 +23,39 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         return facts
     if facts.verb is not Verb.HAND_OVER:
         return undone_by(facts, receipt)
-    handed: dict[Order, list[Change]] = defaultdict(list)
-    stopped_at: dict[Order, int | None] = {}
+    handed: dict[Place, list[Place]] = defaultdict(list)
+    stopped_at: dict[Place, int | None] = {}
+    restored: set[Place] = set()
+    written: set[Place] = set()
+    elsewhere = plan.cluster_id if plan.translation else ""
     copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
     for change in plan.changes:
-        if plan.translation is not None and (of := copies.get(change.topic_partition)) is not None:
-            order = (plan.translation.group, *of.source)
-            stopped_at[order] = of.stopped_at
+        partition = change.topic_partition
+        if plan.translation is not None and (of := copies.get(partition)) is not None:
+            source = GroupAt(plan.translation.group), of.source
+            stopped_at[source] = of.stopped_at
         elif change.source_group not in (None, change.group):
-            order = (change.source_group or "", change.topic, change.partition)
-            stopped_at[order] = change.handed_over_at
+            source = GroupAt(change.source_group or ""), partition
+            stopped_at[source] = change.handed_over_at
         else:
             continue
-        handed[order].append(change)
-    in_place = {order for order, changes in handed.items() if all(each.action is Action.UNCHANGED for each in changes)}
-    restored = {order for order, changes in handed.items() if any(each.origin is Origin.RESTORED for each in changes)}
+        handed[source].append((GroupAt(change.group, elsewhere), partition))
+        if change.origin is Origin.RESTORED:
+            restored.add(source)
+        if change.action is not Action.UNCHANGED:
+            written.add(source)
     # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
     again = (Step.RESUME, Step.START) if plan.translation else (Step.RESUME,)
     resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
-    elsewhere = plan.cluster_id if plan.translation else ""
     return replace(
         facts,
-        handed=_targets(handed, elsewhere),
+        handed=_sorted(handed),
         stopped_at=_known(stopped_at),
         elsewhere=elsewhere,
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
         resumed=frozenset(resumed),
         restored=frozenset(restored),
-        in_place=frozenset(in_place),
+        in_place=frozenset(handed.keys() - written),
     )
 
 
@@ -58,20 +64,20 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     verb = facts.verb
     # After a rollback or hand-back, the source group is started with the partitions that brokers refused too.
     over = (Step.NO_OP, Step.SKIP) if verb is not Verb.DELETE_OFFSETS else (Step.NO_OP,)
-    handed = _handed_before(receipt, verb, *WORKS, *over)
-    left = _handed_before(receipt, verb, *WORKS)
-    stopped_at = {
-        source.order: source.stopped_at
-        for partition in receipt.partition_states.values()
-        for source in partition.handed_over_by
-    }
     hand_over, move = receipt.last_hand_over, receipt.elsewhere
     cluster = hand_over.cluster_id if hand_over else ""
     elsewhere = cluster if move else ""
+    handed = _handed_before(receipt, verb, *WORKS, *over, cluster=elsewhere)
+    left = _handed_before(receipt, verb, *WORKS)
+    stopped_at = {
+        _place(source): source.stopped_at
+        for partition in receipt.partition_states.values()
+        for source in partition.handed_over_by
+    }
     return replace(
         facts,
-        handed=_targets(handed, elsewhere),
-        stopped_at=_known({order: stopped_at[order] for order in handed}),
+        handed=_sorted(handed),
+        stopped_at=_known({place: stopped_at[place] for place in handed}),
         elsewhere=elsewhere,
         here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
@@ -79,34 +85,35 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
     )
 
 
-def _handed_before(receipt: Receipt, verb: Verb, *steps: Step) -> dict[Order, list[Change]]:
-    """Return, by partition of a source group, the changes of the run's hand-over for which a verb does such a step.
+def _place(source: Source) -> Place:
+    return GroupAt(source.group), source.partition
 
-    The changes that brokers refused in it are included, with the step ``skip``.
+
+def _handed_before(receipt: Receipt, verb: Verb, *steps: Step, cluster: str = "") -> dict[Place, list[Place]]:
+    """Return, by partition of a source group, where the run's hand-over put it, if a verb does such a step for it.
+
+    The partitions that brokers refused in it are included, with the step ``skip``. cluster: as in `_by_source`.
     """
     partitions = (receipt.begun_or_done | receipt.refused).values()
-    return _by_source(partition for partition in partitions if partition.takes(verb, *steps))
+    return _by_source((partition for partition in partitions if partition.takes(verb, *steps)), cluster)
 
 
-def _by_source(partitions: Iterable[PartitionState]) -> dict[Order, list[Change]]:
-    """Return the changes of target groups' partitions, by partition of a source group that handed them over."""
-    handed: dict[Order, list[Change]] = defaultdict(list)
+def _by_source(partitions: Iterable[PartitionState], cluster: str = "") -> dict[Place, list[Place]]:
+    """Return target groups with their partitions, by partition of a source group that handed them over.
+
+    cluster: the id of the target groups' cluster; empty if it is that of the source groups.
+    """
+    handed: dict[Place, list[Place]] = defaultdict(list)
     for partition in partitions:
+        target = GroupAt(partition.change.group, cluster), partition.change.topic_partition
         for source in partition.handed_over_by:
-            handed[source.order].append(partition.change)
+            handed[_place(source)].append(target)
     return handed
 
 
-def _targets(handed: Mapping[Order, Sequence[Change]], cluster: str) -> dict[Order, tuple[Place, ...]]:
-    """Return the target groups of each partition of a source group, sorted, with the partition there.
-
-    cluster: the id of their cluster; empty if it is that of the source groups.
-    """
-    return {
-        order: tuple(sorted({(GroupAt(each.group, cluster), each.topic_partition) for each in changes}))
-        for order, changes in handed.items()
-    }
+def _sorted(handed: Mapping[Place, Iterable[Place]]) -> dict[Place, tuple[Place, ...]]:
+    return {source: tuple(sorted(targets)) for source, targets in handed.items()}
 
 
-def _known(offsets: Mapping[Order, int | None]) -> dict[Order, int]:
-    return {order: offset for order, offset in offsets.items() if offset is not None}
+def _known(offsets: Mapping[Place, int | None]) -> dict[Place, int]:
+    return {source: offset for source, offset in offsets.items() if offset is not None}

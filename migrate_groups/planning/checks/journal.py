@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Order
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.claims import Claim, Claims, ClaimState, gives, in_words
@@ -31,11 +30,6 @@ class GroupAt(NamedTuple):
 
 Place = tuple[GroupAt, TopicPartition]
 """A group and a partition: the key of claims."""
-
-
-def source_place(order: Order) -> Place:
-    """Return the group and the partition of a source group."""
-    return GroupAt(order[0]), TopicPartition(*order[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +57,15 @@ class JournalFacts:
 
     run: str
     verb: Verb
-    handed: Mapping[Order, tuple[Place, ...]] = field(default_factory=dict)
-    stopped_at: Mapping[Order, int] = field(default_factory=dict)
+    handed: Mapping[Place, tuple[Place, ...]] = field(default_factory=dict)
+    stopped_at: Mapping[Place, int] = field(default_factory=dict)
     here: str = ""
     elsewhere: str = ""
-    begun: frozenset[Order] = frozenset()
-    done: frozenset[Order] = frozenset()
-    resumed: frozenset[Order] = frozenset()
-    restored: frozenset[Order] = frozenset()
-    in_place: frozenset[Order] = frozenset()
+    begun: frozenset[Place] = frozenset()
+    done: frozenset[Place] = frozenset()
+    resumed: frozenset[Place] = frozenset()
+    restored: frozenset[Place] = frozenset()
+    in_place: frozenset[Place] = frozenset()
     is_copy: bool = False
     claims: Mapping[Place, Claims] = field(default_factory=dict)
     not_known: Mapping[GroupAt, str] = field(default_factory=dict)
@@ -83,19 +77,19 @@ class JournalFacts:
 
         If the target groups are on another cluster, a deletion of the source groups' offsets leaves theirs out.
         """
-        sources = {source_place(order)[0] for order in self.handed}
-        if self.elsewhere and self.verb is Verb.DELETE_OFFSETS:
-            return sorted(sources)
-        return sorted(sources.union(group for targets in self.handed.values() for group, _ in targets))
+        groups = {group for group, _ in self.handed}
+        if not (self.elsewhere and self.verb is Verb.DELETE_OFFSETS):
+            groups |= {group for targets in self.handed.values() for group, _ in targets}
+        return sorted(groups)
 
     @property
     def source_cluster(self) -> str:
         """The source groups' cluster as the journals of the target groups name it: empty if it is theirs."""
         return self.here if self.elsewhere else ""
 
-    def names(self, order: Order) -> tuple[str, ...]:
+    def names(self, source: Place) -> tuple[str, ...]:
         """Return the names of the target groups of a partition."""
-        return tuple(group.name for group, _ in self.handed[order])
+        return tuple(group.name for group, _ in self.handed[source])
 
     def of(self, place: Place) -> Claims:
         """Return the claims on a partition of a group; empty if there are none or they are not known."""
@@ -115,11 +109,11 @@ def journal(facts: JournalFacts) -> Judgement | None:
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     has_claims = any(facts.claims.values())
     of_topics = _of_topics(facts)
-    for order in facts.handed if has_claims else ():
-        group, topic, _ = order
-        claims = facts.of(source_place(order)) or of_topics.get((GroupAt(group), topic), ())
-        for complaint in _complaints(facts, order, claims):
-            complaints[complaint].append(f"{order[1]}-{order[2]}")
+    for source in facts.handed if has_claims else ():
+        group, partition = source
+        claims = facts.of(source) or of_topics.get((group, partition.topic), ())
+        for complaint in _complaints(facts, source, claims):
+            complaints[complaint].append(str(partition))
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
         return Verdict.REFUSE, some(found, 3)
@@ -132,11 +126,11 @@ def journal(facts: JournalFacts) -> Judgement | None:
             "it is not known whether another run handed over partitions of "
             f"{some({group.name for group in facts.not_known})}: {some(reasons, 4)}"
         )
-    sources = some({group for group, _, _ in facts.handed})
+    sources = some({group.name for group, _ in facts.handed})
     partitions = f"{counted(len(facts.handed), 'partition')} of {sources}"
     if not has_claims:
         return Verdict.PASS, f"no run has claimed {partitions}"
-    claimed = sum(bool(facts.of(source_place(order))) for order in facts.handed)
+    claimed = sum(bool(facts.of(source)) for source in facts.handed)
     return Verdict.PASS, f"no other run has handed over {partitions}; {claimed} with claims"
 
 
@@ -153,71 +147,71 @@ def _of_topics(facts: JournalFacts) -> Mapping[tuple[GroupAt, str], Claims]:
     return newest
 
 
-def _complaints(facts: JournalFacts, order: Order, claims: Claims) -> Iterator[tuple[str, str]]:
+def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[tuple[str, str]]:
     """Yield what speaks against the write of a partition of a source group, and what to do.
 
     claims: those on the partition in the journal of the source group.
     """
-    if order in facts.done:
+    if source in facts.done:
         if claims and claims[0].state in _NOT_OWNED:
-            yield _claimed_since(facts, order, claims[0])
+            yield _claimed_since(facts, source, claims[0])
         return
-    if claims and claims[0].state is ClaimState.ARRIVED and order in facts.restored:
-        yield _found(facts, order[0], claims[0]), _GONE_SINCE
+    if claims and claims[0].state is ClaimState.ARRIVED and source in facts.restored:
+        yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
         return
-    is_own = gives(claims, facts.names(order), facts.elsewhere) and not _is_repeated(facts, order, claims[0])
-    complaint = _COMPLAINTS[facts.verb](facts, order, claims[0]) if claims and not is_own else None
+    is_own = gives(claims, facts.names(source), facts.elsewhere) and not _is_repeated(facts, source, claims[0])
+    complaint = _COMPLAINTS[facts.verb](facts, source, claims[0]) if claims and not is_own else None
     if complaint is not None:
         yield complaint
     elif is_own or facts.verb is not Verb.HAND_OVER:
-        yield from _handed_on(facts, order)
+        yield from _handed_on(facts, source)
     else:
-        yield from _not_arrived_yet(facts, order)
+        yield from _not_arrived_yet(facts, source)
 
 
-def _is_repeated(facts: JournalFacts, order: Order, newest: Claim) -> bool:
+def _is_repeated(facts: JournalFacts, source: Place, newest: Claim) -> bool:
     """Return whether this hand-over would write again what another run gave to the same target groups.
 
     These may have processed records since, which would be processed twice. Another copy of this run's directory is
     another run, although its claims have the same id.
     """
-    is_other = newest.run != facts.run or order not in facts.resumed
-    return facts.verb is Verb.HAND_OVER and is_other and order not in facts.in_place
+    is_other = newest.run != facts.run or source not in facts.resumed
+    return facts.verb is Verb.HAND_OVER and is_other and source not in facts.in_place
 
 
-def _of_hand_over(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
+def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str] | None:
     if newest.state not in _NOT_OWNED:
         return None
     if newest.state is ClaimState.ARRIVING:
-        return _found(facts, order[0], newest), _not_known(GroupAt(order[0]))
+        return _found(facts, source[0].name, newest), _not_known(source[0])
     names = some([*map(repr, newest.groups)])
     both = "pass --copy if both groups are to process the same records"
-    if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.names(order)}:
-        return _found(facts, order[0], newest), (
+    if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.names(source)}:
+        return _found(facts, source[0].name, newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
-            f"{_forget(order[0], *(() if newest.cluster else newest.groups))}"
+            f"{_forget(source[0].name, *(() if newest.cluster else newest.groups))}"
         )
     if newest.cluster:  # a rollback there does not reach this cluster
-        return _found(facts, order[0], newest), (
-            f"go on from {names} there; or, if the topics are back here since, {_forget(order[0])}; or {both}"
+        return _found(facts, source[0].name, newest), (
+            f"go on from {names} there; or, if the topics are back here since, {_forget(source[0].name)}; or {both}"
         )
-    return _found(facts, order[0], newest), f"go on from {names}, undo that run first, or {both}"
+    return _found(facts, source[0].name, newest), f"go on from {names}, undo that run first, or {both}"
 
 
-def _of_way_back(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str] | None:
-    if order in facts.begun and newest.state not in _NOT_OWNED:
+def _of_way_back(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str] | None:
+    if source in facts.begun and newest.state not in _NOT_OWNED:
         return None
-    return _claimed_since(facts, order, newest)
+    return _claimed_since(facts, source, newest)
 
 
-def _claimed_since(facts: JournalFacts, order: Order, newest: Claim) -> tuple[str, str]:
+def _claimed_since(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str]:
     is_undone = newest.state is ClaimState.RETURNED
-    return _found(facts, order[0], newest), (
+    return _found(facts, source[0].name, newest), (
         "nothing of this run is left there" if is_undone else "undo that run first, or go on from there"
     )
 
 
-_COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str] | None]] = {
+_COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Place, Claim], tuple[str, str] | None]] = {
     Verb.HAND_OVER: _of_hand_over,
     Verb.ROLLBACK: _of_way_back,
     Verb.HAND_BACK: _of_way_back,
@@ -225,22 +219,22 @@ _COMPLAINTS: Mapping[Verb, Callable[[JournalFacts, Order, Claim], tuple[str, str
 }
 
 
-def _handed_on(facts: JournalFacts, order: Order) -> Iterator[tuple[str, str]]:
+def _handed_on(facts: JournalFacts, source: Place) -> Iterator[tuple[str, str]]:
     """Yield that a target group has handed the partition over to another group since this run handed it over."""
     if facts.verb is Verb.DELETE_OFFSETS:
         return  # the source group's offset is not needed for that
-    for place in facts.handed[order]:
+    for place in facts.handed[source]:
         claims = facts.of(place)
-        is_back = gives(claims, [order[0]], facts.source_cluster)
-        is_ours = is_back and (order in facts.begun or claims[0].run == facts.run)
+        is_back = gives(claims, [source[0].name], facts.source_cluster)
+        is_ours = is_back and (source in facts.begun or claims[0].run == facts.run)
         if claims and claims[0].state is ClaimState.HANDED_OVER and not is_ours:
             yield _found(facts, place[0].name, claims[0]), "undo that run first"
-    yield from _not_arrived_yet(facts, order)
+    yield from _not_arrived_yet(facts, source)
 
 
-def _not_arrived_yet(facts: JournalFacts, order: Order) -> Iterator[tuple[str, str]]:
+def _not_arrived_yet(facts: JournalFacts, source: Place) -> Iterator[tuple[str, str]]:
     """Yield that another run has begun to hand the partition over to a target group, with an unknown outcome."""
-    for place in facts.handed[order]:
+    for place in facts.handed[source]:
         claims = facts.of(place)
         if claims and claims[0].state is ClaimState.ARRIVING and claims[0].run != facts.run:
             yield _found(facts, place[0].name, claims[0]), _not_known(place[0])
