@@ -63,7 +63,7 @@ def member_process(servers: str, seed: int, span: float, groups: Sequence[str]) 
         if not is_ready and not any(left.values()):
             is_ready = True
             for consumer in consumers.values():
-                consumer.commit(asynchronous=False)
+                consumer.commit(offsets=consumer.position(consumer.assignment()), asynchronous=False)
             print("ready", flush=True)
         if going.is_set():
             stop_at = stop_at or {group: time.time() + span * chance.random() for group in groups}

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from migrate_groups.cli import written
-from migrate_groups.cli.console import confirm, show_as, speaker, talk
-from migrate_groups.cli.fleet_output import FleetProgress, Named, document, fail, row_of_result, tell_done, telling
+from migrate_groups.cli.console import speaker, talk
+from migrate_groups.cli.fleet_output import FleetDialogue, FleetProgress, Named, row_of_result, telling
 from migrate_groups.cli.typed_command import without_dry_run
-from migrate_groups.errors import EXIT_CHANGES, Refused, UsageError
+from migrate_groups.errors import EXIT_CHANGES, InvalidInput, UsageError
 from migrate_groups.files.safe_write import new_folder
-from migrate_groups.text import counted
+from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.cli.connect import Connection
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from migrate_groups.migration.hand_over.prepared import Prepared
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
-    from migrate_groups.show.fleet import FleetPart
+    from migrate_groups.show.fleet import FleetDocument, FleetPart
 
 _SHOWN = "the plan shown before"
+_LATER = ("reconcile", "audit", "rollback")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +101,10 @@ class FleetCommand:
         """
         with new_folder(self.plans, talk) if self.plans else nullcontext(), written_to.open_reader() as reader:
             planned = self._planned(reader, mirror)
-        shown = document(planned.rows.values(), planned.found.left_out, dry_run=True)
-        next_step = without_dry_run(*(("--approved", str(self.plans)) if self.plans else ()))
+        after = without_dry_run(*(("--approved", str(self.plans)) if self.plans else ()))
         plans = [each.plan for each in planned.plans.values()]
-        saved = None if self.plans is None else self.plans.name
-        show_as(output_format, shown.result(plans, saved, "" if shown.exit_code else next_step))
-        fail(shown)
-        talk(f"next: {next_step}")
-        if detailed and any(each.offsets for each in shown.groups):
+        offsets = self._dialogue(planned, output_format).show_plans(planned.rows.values(), plans, self.plans, after)
+        if detailed and offsets:
             talk(f"exit {EXIT_CHANGES}: there are offsets to write")
             raise typer.Exit(EXIT_CHANGES)
 
@@ -119,22 +116,34 @@ class FleetCommand:
         """
         with self.run.made(), written_to.open_writer() as clients:
             planned = self._planned(clients.writer, mirror)
-            rows, left_out = planned.rows, planned.found.left_out
-            talk(document(rows.values(), left_out, dry_run=True).result())
-            plans = {group: each for group, each in planned.plans.items() if not rows[group].exit_code}
-            for group in rows.keys() - plans.keys():
-                tell_done(rows[group])
-            if plans and not (self.yes or confirm(f"Hand over {counted(len(plans), 'group')}?")):
-                raise Refused("the answer was no; nothing was written")
+            dialogue, rows = self._dialogue(planned, output_format), planned.rows
+            plans = {group: planned.plans[group] for group in dialogue.agreed(rows, planned.plans)}
             for group, prepared in plans.items():
                 of_group = self.run.of_group(group)
                 of_group.make()
                 of_group.keep_baseline(prepared.reading.rows())
             rows |= self._handed_over(planned, plans, clients, mirror)
-        done = document(rows.values(), left_out, dry_run=False)
-        # The command may still be interrupted, for instance while its clients close.
-        show_as(output_format, done.result())
-        fail(done)
+        dialogue.conclude(rows.values(), *([self._write_page] if plans else []))
+
+    def _dialogue(self, planned: _Planned, output_format: str) -> FleetDialogue:
+        return FleetDialogue(output_format, self.yes, "Hand over {}?", "group", planned.found.left_out)
+
+    def _write_page(self, done: FleetDocument) -> None:
+        """Write ``fleet.html``. If it can't be written, stderr says so, because the outcome is that of the write."""
+        from migrate_groups.files.safe_write import write_whole
+
+        folder, path = str(self.run.folder), self.run.folder / "fleet.html"
+        reconcile, audit, back = (f"`migrate-groups {shell_command(each, [folder])}`" for each in _LATER)
+        left = [f"Next: {reconcile}", f"Once the new groups have committed: {audit}", f"Back: {back}"]
+        if failed := sum(1 for each in done.groups if each.exit_code):
+            left = [f"{counted(failed, 'group')} left: the same command goes on with them", *left]
+        page = done.page(left).encode()
+        try:
+            write_whole(path, lambda file: file.write(page), replace=True)
+        except InvalidInput as error:
+            talk(f"warning: {error}")
+        else:
+            talk(f"{path} has the outcome of each group")
 
     def _planned(self, reader: GroupReader, mirror: Mirror | None) -> _Planned:
         """Return the groups of the fleet, and make and save their plans."""

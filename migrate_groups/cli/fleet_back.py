@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
-from migrate_groups.cli.console import confirm, show_as, speaker, talk
-from migrate_groups.cli.fleet_output import FleetTerminal, Named, document, fail, row_of_result, telling
+from migrate_groups.cli.console import speaker
+from migrate_groups.cli.fleet_output import FleetDialogue, FleetTerminal, Named, row_of_result, telling
 from migrate_groups.cli.typed_command import without_dry_run
-from migrate_groups.errors import Refused
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.text import counted, some
+from migrate_groups.text import some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
@@ -50,10 +49,7 @@ class FleetBack:
         with opened as readers:
             named, plans = self._planned(*readers)
         rows = [named[part.group].row_of_plan(part, part.result, _DONE) for part in plans]
-        shown = document(rows, {}, dry_run=True)
-        show_as(self.terminal.output_format, shown.result([part.result for part in plans if part.result]))
-        fail(shown)
-        talk(f"next: {without_dry_run()}")
+        self._dialogue.show_plans(rows, [part.result for part in plans if part.result], None, without_dry_run())
 
     def write(self, opened: AbstractContextManager[Clients]) -> None:
         """Show the plan of each run, ask, and carry out those that are not refused.
@@ -65,23 +61,23 @@ class FleetBack:
         with opened as clients:
             named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
             rows = {part.group: named[part.group].row_of_plan(part, part.result, _DONE) for part in plans}
-            talk(document(rows.values(), {}, dry_run=True).result())
-            due = [part.group for part in plans if part.result is not None and not rows[part.group].exit_code]
-            if due and not (self.terminal.yes or confirm(f"Write the offsets of {counted(len(due), 'run')}?")):
-                raise Refused("the answer was no; nothing was written")
+            due = self._dialogue.agreed(rows, [part.group for part in plans if part.result is not None])
 
             def carry_out(part: Part[WriteResult | None], clock: Clock) -> WriteResult | None:
                 return self._carry_out(clients, named[part.group], clock)
 
+            def ended(part: Part[WriteResult | None]) -> None:
+                row = rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
+                named[part.group].tell_end(part, row)
+
             parts = [Part["WriteResult | None"](run) for run in due]
             with telling(parts):
-                work_on_each(parts, carry_out, self.clock, most=MOST_AT_WORK)
-            for part in parts:
-                rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
-                named[part.group].tell_end(part, rows[part.group])
-        done = document(rows.values(), {}, dry_run=False)
-        show_as(self.terminal.output_format, done.result())
-        fail(done)
+                work_on_each(parts, carry_out, self.clock, MOST_AT_WORK, ended)
+        self._dialogue.conclude(rows.values())
+
+    @property
+    def _dialogue(self) -> FleetDialogue:
+        return FleetDialogue(self.terminal.output_format, self.terminal.yes, "Write the offsets of {}?", "run")
 
     def _planned(
         self, reader: GroupReader, elsewhere: GroupReader | None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from migrate_groups.cli import event_log, written
-from migrate_groups.cli.console import talk
+from migrate_groups.cli.console import confirm, show_as, speaker, talk
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, PartlyApplied, Refused
 from migrate_groups.migration.progress_callbacks import in_silence
@@ -72,11 +72,11 @@ class Named(NamedTuple):
         return self.row(part.error, str(plan.verdict), len(plan.to_write()))
 
     def tell_end(self, part: Part[Any], row: FleetPart) -> None:
-        """Say why the work has failed, if it has, and write the event ``done``."""
+        """Say why the work has failed, if it has, and write the event ``done``. Called in the context of the part."""
         if part.error is not None:
-            told = part.context.run(_told, part.error)
-            talk(*(f"{self}: {line}" for line in told))
-        tell_done(row)
+            speaker.set(f"{self}: ")
+            talk(*_told(part.error))
+        _tell_done(row)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class FleetProgress:
 
 
 def _told(error: MigrateGroupsError) -> list[str]:
-    """Return what to print after an error of a group, in the context in which it was worked on."""
+    """Return what to print after an error of a group. Called in the context in which it was worked on."""
     see = written.status_command(error)
     lines = [f"error: {brief(str(error))}", written.meaning(error), see and f"see: {see}"]
     return [line for line in lines if line]
@@ -166,7 +166,7 @@ def row_of_result(named: Named, part: Part[WriteResult | None], moved: str, done
     return named.row(part.error, moved, len(execution.changes), execution.outage.seconds)
 
 
-def document(rows: Iterable[FleetPart], left_out: Mapping[str, str], *, dry_run: bool) -> FleetDocument:
+def _document(rows: Iterable[FleetPart], left_out: Mapping[str, str], *, dry_run: bool) -> FleetDocument:
     """Return the outcomes of a fleet, failures first. left_out: as in `FleetDocument`."""
     from migrate_groups.show.fleet import FleetDocument
 
@@ -174,12 +174,63 @@ def document(rows: Iterable[FleetPart], left_out: Mapping[str, str], *, dry_run:
     return FleetDocument(dry_run=dry_run, groups=ordered, left_out=dict(left_out))
 
 
-def tell_done(row: FleetPart) -> None:
+def _tell_done(row: FleetPart) -> None:
     """Write the event ``done`` of one group."""
     event_log.group_done(row.run_dir, row.group, row.exit_code, row.reason)
 
 
-def fail(found: FleetDocument) -> None:
+class FleetDialogue(NamedTuple):
+    """What the user sees of a fleet before and after the work, and is asked.
+
+    question: asked with the number of groups or runs, such as ``Hand over {}?``. thing: ``group`` or ``run``. left_out:
+    as in `FleetDocument`.
+    """
+
+    output_format: str
+    yes: bool
+    question: str
+    thing: str
+    left_out: Mapping[str, str] = {}
+
+    def show_plans(self, rows: Iterable[FleetPart], plans: Sequence[Plan], saved: Path | None, after: str) -> int:
+        """Show the outcome of each plan of a dry run, and return the number of offsets to write.
+
+        after: the command to type next. Raises an error with the most serious exit code if groups are refused.
+        """
+        shown = _document(rows, self.left_out, dry_run=True)
+        show_as(
+            self.output_format, shown.result(plans, saved.name if saved else None, "" if shown.exit_code else after)
+        )
+        _fail(shown)
+        talk(f"next: {after}")
+        return sum(each.offsets or 0 for each in shown.groups)
+
+    def agreed(self, rows: Mapping[str, FleetPart], planned: Iterable[str]) -> list[str]:
+        """Show the outcome of each plan, ask, and return those on which the work begins.
+
+        planned: those that have a plan. Raises `Refused` if the user does not agree.
+        """
+        talk(_document(rows.values(), self.left_out, dry_run=True).result())
+        due = [group for group in planned if not rows[group].exit_code]
+        for group in rows.keys() - set(due):
+            _tell_done(rows[group])
+        if due and not (self.yes or confirm(self.question.format(counted(len(due), self.thing)))):
+            raise Refused("the answer was no; nothing was written")
+        return due
+
+    def conclude(self, rows: Iterable[FleetPart], page: Callable[[FleetDocument], None] = lambda done: None) -> None:
+        """Show the outcomes. page: writes a page of them.
+
+        Raises an error with the most serious exit code if groups failed.
+        """
+        done = _document(rows, self.left_out, dry_run=False)
+        page(done)
+        # The command may still be interrupted, for instance while its clients close.
+        show_as(self.output_format, done.result())
+        _fail(done)
+
+
+def _fail(found: FleetDocument) -> None:
     """Raise an error with the most serious exit code if groups failed."""
     if code := found.exit_code:
         written.so_far.set("")  # the error says it

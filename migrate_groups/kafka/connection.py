@@ -110,7 +110,7 @@ class KafkaConnection:
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
             stop=is_over,
             wait=_PAUSES,
-            after=lambda _: self._close_used(),
+            after=lambda _: self.close_used(),
             reraise=True,
         )
         try:
@@ -170,11 +170,13 @@ class KafkaConnection:
         Raises kafka-python's errors unchanged. If no connection can be opened, raises `ClusterUnavailable`,
         `NotAuthorized` or `InvalidInput`.
         """
-        try:
-            return self._attempt(request, time.monotonic() + self._config.timeout)
-        except Exception:
-            self.close()
-            raise
+        return self._attempt(request, time.monotonic() + self._config.timeout)
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether another thread has closed the client that this thread used last, because its own request failed."""
+        client: Client | None = getattr(self._used, "client", None)
+        return client is not None and client.is_closed
 
     def round_trip(self) -> float:
         """Return the shortest time in seconds from a request to its response so far; 0 if it is not known."""
@@ -210,15 +212,18 @@ class KafkaConnection:
             client.close()
 
     def _attempt(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
+        self._used.client = None
         with self._opening:
             if self._client is None:
                 self._client = open_client(self._config, max(0.001, deadline - time.monotonic()))
                 self._was_reached = True
             client = self._used.client = self._client
+        asked = time.monotonic()
         with self._turns:
-            return client.run(request, deadline, self._config.timeout)
+            # The wait for this turn is not a broker's silence, after which all threads would get another client.
+            return client.run(request, deadline + time.monotonic() - asked, self._config.timeout)
 
-    def _close_used(self) -> None:
+    def close_used(self) -> None:
         """Close the client that this thread used last, unless another thread has opened a new one already."""
         with self._opening:
             client = self._client

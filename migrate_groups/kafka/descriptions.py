@@ -45,9 +45,13 @@ class Descriptions:
         """
         answers = self._connection.run_of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
+        # A KIP-848 group is Dead for DescribeGroups. One that is known is not looked up in the list of all groups.
+        known = self.of_consumers([g for g in dead if g in self._last and self._last[g].group_type == "consumer"])
+        consumers = {g: each for g, each in known.items() if not isinstance(each, GroupDescription) or each.exists}
+        dead = [group for group in dead if group not in consumers]
         every = self.listed() if dead else {}
         listed = {group: every[group] for group in dead if group in every}
-        consumers = self.of_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
+        consumers |= self.of_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
         # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
         commits = self._commits.read({group: None for group in dead if group not in listed}, wait=False)
         found: dict[str, GroupDescription | MigrateGroupsError] = {}

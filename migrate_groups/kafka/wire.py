@@ -45,13 +45,13 @@ async def list_groups(client: Client) -> dict[str, GroupListing]:
     listed = await client.list_groups()
     # Brokers before 4.0 report no group type, because every group is classic; before 2.6 they report no state.
     return {
-        entry["group_id"]: GroupListing(
-            group=entry["group_id"],
-            state=entry.get("group_state") or "Unknown",
-            group_type=entry.get("group_type") or "classic",
-            protocol_type=entry["protocol_type"],
+        each.group_id: GroupListing(
+            group=each.group_id,
+            state=each.group_state or "Unknown",
+            group_type=each.group_type or "classic",
+            protocol_type=each.protocol_type,
         )
-        for entry in listed
+        for each in listed
     }
 
 

@@ -97,9 +97,12 @@ class KafkaPythonWriter(KafkaPythonReader):
             except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
                 into.fail(left, error)
             # This is safe even if a write was applied, because the same write once more changes nothing.
-            left[:] = [group for group in left if _has_no_coordinator(into, group)]
+            was_closed = self._connection.was_closed
+            left[:] = [
+                group for group in left if _has_no_coordinator(into, group) or (was_closed and group in into.failed)
+            ]
             if into.failed or left:
-                self._connection.close()
+                self._connection.close_used()
             return left
 
         self._connection.repeat_while(send_left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from migrate_groups.planning.plan import Plan
@@ -15,6 +16,7 @@ from migrate_groups.text import counted, some
 _OF_EXIT_CODE = {2: "invalid", 3: "refused", 4: "incomplete", 5: "no answer"}
 # The exit codes, the most serious first: with 4, some offsets may be written; 1 is a bug.
 _SERIOUS = (4, 1, 5, 2, 3, 0)
+_MOST_OUTAGES = 20
 STARTED = "started"
 """The verdict of a group that an earlier run has handed over, and whose new group has started since."""
 
@@ -108,6 +110,16 @@ class FleetDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/fle
             everything=(saved, "has every plan") if saved else ("--plan-out plans", "saves every plan"),
             command=command,
         )
+
+    def page(self, left: Sequence[str]) -> str:
+        """Return the outcomes, and the longest outages, as an HTML page. left: what to do next."""
+        from migrate_groups.show import html
+
+        shown = self.result()
+        shown = replace(shown, parts=[*(Line(each, Tone.HINT) for each in left), *shown.parts])
+        known = [(each.outage, each) for each in self.groups if each.outage is not None]
+        longest = [each for _, each in sorted(known, key=lambda pair: -pair[0])[:_MOST_OUTAGES]]
+        return html.page("fleet.html", shown, longest=longest)
 
     def conclusion(self) -> str:
         """Return a sentence that says how many groups failed, and which."""

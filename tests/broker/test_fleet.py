@@ -8,18 +8,39 @@ from __future__ import annotations
 import json
 import random
 import signal
+import subprocess
+import threading
+import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
+import confluent_kafka
 import pytest
+from confluent_kafka import KafkaException
 
+from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import until
+from tests.support.cli import Cli
 from tests.support.closed_consumers import close_consumer
-from tests.support.versions import NEEDS_KIP_848
+from tests.support.three_brokers import ThreeBrokers
+from tests.support.versions import NEEDS_KIP_848, NEEDS_THREE_BROKERS
 
 GROUPS, TOPICS, PARTITIONS, RECORDS = 12, 3, 4, 40
+
+
+def of(cli: Cli, event: str) -> set[str]:
+    """Return the source groups that had this event."""
+    path = cli.folder / "events.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {each["source_groups"][0] for each in events if each["event"] == event}
+
+
+def write_spec(cli: Cli, base: str) -> None:
+    (cli.folder / "fleet.toml").write_text(
+        f'groups = ["{base}-*"]\nrename = ["*=new.*"]\n'
+        '[options]\nsettle = "2s"\nguard = "2s"\non_uncommitted = "earliest"\n'
+    )
 
 
 class Applications:
@@ -35,10 +56,7 @@ class Applications:
         self.base = world.name("fleet")
         self.groups = [f"{self.base}-{number:02}" for number in range(GROUPS)]
         self.ledger = {group: Counter[tuple[int, int]]() for group in self.groups}
-        (cli.folder / "fleet.toml").write_text(
-            f'groups = ["{self.base}-*"]\nrename = ["*=new.*"]\n'
-            '[options]\nsettle = "2s"\nguard = "2s"\non_uncommitted = "earliest"\n'
-        )
+        write_spec(cli, self.base)
 
     def consumer(self, group: str, number: int):
         protocol = {"group.protocol": "consumer"} if number % 2 else {}
@@ -71,14 +89,6 @@ class Applications:
         for group in self.groups:
             assert self.ledger[group] == every, group
 
-    def events(self) -> list[dict[str, Any]]:
-        path = self.cli.folder / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def of(self, event: str) -> set[str]:
-        """Return the groups that had this event."""
-        return {each["source_groups"][0] for each in self.events() if each["event"] == event}
-
 
 @pytest.fixture
 def applications(world, cli) -> Applications:
@@ -100,12 +110,12 @@ def test_each_group_of_a_fleet_goes_on_exactly_where_it_stopped(applications):
             stack.callback(close_consumer, consumer)
             applications.process(consumer, group, 20 + 7 * number)
         running = stack.enter_context(applications.cli.start(*MIGRATE))
-        until(lambda: len(applications.of("planned")) == GROUPS, seconds=60)
+        until(lambda: len(of(applications.cli, "planned")) == GROUPS, seconds=60)
         last = applications.groups[-1]
         for group in applications.groups[:-1]:
             close_consumer(consumers[group])
-        until(lambda: len(applications.of("START")) == GROUPS - 1, seconds=60)
-        assert last not in applications.of("START")
+        until(lambda: len(of(applications.cli, "START")) == GROUPS - 1, seconds=60)
+        assert last not in of(applications.cli, "START")
         close_consumer(consumers[last])
         out, err = running.communicate(timeout=60)
         assert running.returncode == 0, err
@@ -134,7 +144,7 @@ def test_a_killed_fleet_goes_on(applications, seed):
             assert running.poll() is None, running.communicate()
         else:
             most = chance.randrange(1, GROUPS)
-            until(lambda: len(applications.of("START")) >= most, seconds=60)
+            until(lambda: len(of(applications.cli, "START")) >= most, seconds=60)
         running.send_signal(signal.SIGKILL)
         running.wait(30)
     done = applications.cli(*MIGRATE)
@@ -145,3 +155,144 @@ def test_a_killed_fleet_goes_on(applications, seed):
 
 def _receipts(applications: Applications) -> list[Path]:
     return sorted(applications.cli.folder.glob("fleet.toml.run/*/receipt.json"))
+
+
+class Application(threading.Thread):
+    """The application of one group: the old one until `stop`, and the new one from `start_new` on.
+
+    It is slow, and commits each batch. It notes each record that it processes although its offset was committed.
+
+    committed: by partition, up to where a commit was answered. number: of each two, one is a KIP-848 consumer; of each
+    four, the old one stops without a last commit.
+    """
+
+    RECORDS = 300
+
+    def __init__(self, brokers: ThreeBrokers, group: str, topic: str, number: int) -> None:
+        super().__init__(daemon=True)
+        self.brokers, self.group, self.topic = brokers, group, topic
+        self.protocol, self.leaves = ("classic", "consumer")[number % 2], number % 4 == 0
+        self.processed: Counter[tuple[int, int]] = Counter()
+        self.committed: Counter[int] = Counter()
+        self.repeated: list[tuple[int, int]] = []
+        self.stopping, self.may_start, self.over = threading.Event(), threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        self._consume(self.group, "earliest", self.stopping)
+        self.may_start.wait()
+        self._consume(f"new.{self.group}", "latest", self.over)
+
+    def end(self) -> bool:
+        for each in (self.stopping, self.may_start, self.over):
+            each.set()
+        return True
+
+    @property
+    def has_all(self) -> bool:
+        return len(self.processed) == PARTITIONS * self.RECORDS
+
+    def _consume(self, group: str, reset: str, until_set: threading.Event) -> None:
+        settings = {"auto.offset.reset": reset, "on_commit": self._note_commit}
+        consumer = self.brokers.consumer(group, protocol=self.protocol, **settings)
+        consumer.subscribe([self.topic])
+        while not until_set.wait(0.4):
+            self._process(consumer)
+            # Not awaited, because librdkafka may wait for ever for the answer of a broker that was killed.
+            with suppress(KafkaException):
+                consumer.commit(offsets=consumer.position(consumer.assignment()))
+        if self.leaves:
+            self._process(consumer)
+        close_consumer(consumer)
+
+    def _process(self, consumer: confluent_kafka.Consumer) -> None:
+        for message in consumer.consume(20, 0.2):
+            if message.error() is None:
+                record = message.partition(), message.offset()
+                if self.processed[record] and message.offset() < self.committed[message.partition()]:
+                    self.repeated.append(record)
+                self.processed[record] += 1
+
+    def _note_commit(self, error: object, offsets: list[confluent_kafka.TopicPartition]) -> None:
+        for each in offsets if error is None else ():
+            if each.error is None:
+                self.committed[each.partition] = max(self.committed[each.partition], each.offset)
+
+
+def _stop_and_start(every: dict[str, Application], chance: random.Random, cli: Cli, is_over: threading.Event) -> None:
+    """Stop each old application at a random time within a minute, and start each new one after its START."""
+    began, stop_at = time.monotonic(), {group: chance.uniform(5, 60) for group in every}
+    while not is_over.wait(0.2):
+        for group, application in every.items():
+            if time.monotonic() - began > stop_at[group]:
+                application.stopping.set()
+        for group in of(cli, "START"):
+            assert every[group].stopping.is_set(), group
+            every[group].may_start.set()
+
+
+def _kill_brokers(brokers: ThreeBrokers, chance: random.Random, is_over: threading.Event, killed: list[int]) -> None:
+    """Kill one broker after the other, and start each again after some seconds. killed: gets their ids."""
+    while not is_over.wait(chance.uniform(1, 6)):
+        victim = chance.choice(brokers.sandbox.nodes)
+        victim.kill()
+        killed.append(victim.node_id)
+        is_over.wait(chance.uniform(0, 6))
+        brokers.heal()
+
+
+def _kill_ten_times(cli: Cli, chance: random.Random) -> None:
+    """Kill the command ten times. Then run it until it ends with exit code 0."""
+    for _ in range(10):
+        with cli.start(*MIGRATE) as command, suppress(subprocess.TimeoutExpired):
+            try:
+                command.communicate(timeout=chance.uniform(2, 14))
+            finally:
+                command.kill()
+    for _ in range(20):
+        with cli.start(*MIGRATE) as command:
+            said = command.communicate(timeout=300)
+        assert command.returncode in (0, 3, 4, 5), said
+        if command.returncode == 0:
+            return
+    pytest.fail(f"the fleet is not over: {said}")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@NEEDS_KIP_848
+@NEEDS_THREE_BROKERS
+def test_a_fleet_outlives_kills_of_the_tool_and_of_brokers(java, kafka_jars, tmp_path):
+    """Ten kills of the command and several of brokers, while 40 applications stop at random, and new ones start.
+
+    After each START the new application starts, also if the command is killed then. No record is skipped, and none is
+    processed twice but those that an application had processed and not committed. The short form is the test above.
+    """
+    chance, is_over, killed = random.Random(8), threading.Event(), list[int]()
+    with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
+        brokers, cli = ThreeBrokers(sandbox), Cli(tmp_path, sandbox.bootstrap_servers)
+        topics = [brokers.create_topic("topic", PARTITIONS) for _ in range(TOPICS)]
+        brokers.produce({each: [*map(str, range(Application.RECORDS))] for each in brokers.partitions(topics)})
+        brokers.flush()
+        base = brokers.name("fleet")
+        write_spec(cli, base)
+        groups = [f"{base}-{number:02}" for number in range(40)]
+        every = {group: Application(brokers, group, topics[at % TOPICS], at) for at, group in enumerate(groups)}
+        for each in every.values():
+            each.start()
+        until(lambda: all(each.committed for each in every.values()), seconds=120)
+        around = [
+            threading.Thread(target=_stop_and_start, args=[every, chance, cli, is_over], daemon=True),
+            threading.Thread(target=_kill_brokers, args=[brokers, chance, is_over, killed], daemon=True),
+        ]
+        for thread in around:
+            thread.start()
+        try:
+            _kill_ten_times(cli, chance)
+            until(lambda: all(each.has_all for each in every.values()), seconds=120)
+        finally:
+            is_over.set()
+            for thread in [*around, *(each for each in every.values() if each.end())]:
+                thread.join(120)
+        assert {group: each.repeated for group, each in every.items() if each.repeated} == {}
+        assert [each.group for each in every.values() if each.is_alive()] == []
+        assert len(killed) > 2

@@ -102,6 +102,32 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
     assert copied < {path.name for path in (tmp_path / "log").iterdir()}
 
 
+def test_audit_judges_all_runs_of_a_fleet(world, cli, here):
+    """``audit`` of the folder of a fleet judges all runs at once, and names the group with a late commit."""
+    base, topic = world.name("fleet"), world.create_topic(2)
+    groups = [f"{base}-{name}" for name in ("a", "b", "c")]
+    for partition in (0, 1):
+        world.produce(topic, partition, 10)
+        for group in groups:
+            world.commit(group, TopicPartition(topic, partition), 4)
+    (cli.folder / "fleet.toml").write_text(
+        f'groups = ["{base}-*"]\nrename = ["*=new.*"]\n[options]\nsettle = "0s"\nguard = "0s"\n'
+    )
+    cli("migrate", "fleet.toml", "--yes")
+    for group in groups:
+        application = world.join(f"new.{group}", topic)
+        world.consume(application, 12)
+        application.commit(asynchronous=False)
+        world.leave(application)
+    proven = here("audit", "fleet.toml.run")
+    assert "6 stopped" in proven.stdout
+    assert "6 starts-at-snapshot" in proven.stdout
+    assert "next: a day later, migrate-groups delete-offsets fleet.toml.run" in proven.stderr
+    world.commit(groups[1], TopicPartition(topic, 0), 7)
+    found = parsed(here("audit", "fleet.toml.run", "--format", "json", code=6).stdout)
+    assert [(each["group"], each["offset"]) for each in found["late_commits"]] == [(groups[1], 7)]
+
+
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_reset_by_hand_is_not_the_start_of_a_group(world, cli, here, kafka_tool, protocol):
     """If offsets of a target group are reset while it has no members, the audit is undetermined, with exit code 7.

@@ -265,13 +265,11 @@ def test_the_run_directory_of_a_split_is_not_used(cli):
 def test_a_way_back_of_one_group_and_of_all(cli):
     """`rollback` takes the run directory of one group, or the folder of all: then the others are undone side by side.
 
-    `audit` names the run directory of one group. `status` of the folder fails as that of each run.
+    `status` of the folder fails as that of each run.
     """
     cli.commit(billing=20, stock=30, search=40)
     cli.spec("billing", "stock", "search")
     cli(*MOVE)
-    line = cli.fails("audit", "groups.toml.run", code=2)
-    assert line.endswith("has the runs of 3 groups: name one, such as groups.toml.run/billing")
     cli("rollback", "groups.toml.run/billing", "--yes")
     assert [cli.there(group) for group in ("billing", "stock", "search")] == [None, 25, 35]
     dry = cli("rollback", "groups.toml.run", "--dry-run")
@@ -381,7 +379,7 @@ def test_odd_names_are_folders_below_the_run(cli):
     cli.spec("*")
     cli(*MOVE)
     assert {cli.there(name) for name in NAMES} == {15}
-    assert len(list((cli.folder / "groups.toml.run").iterdir())) == len(NAMES)
+    assert len(list((cli.folder / "groups.toml.run").glob("*/receipt.json"))) == len(NAMES)
 
 
 def test_one_document_for_all_groups(cli):
@@ -402,7 +400,10 @@ def test_one_document_for_all_groups(cli):
 
 
 def test_an_interrupt_says_what_is_done(cli, monkeypatch):
-    """If Ctrl-C interrupts a move of several groups, the last line names the interrupted group and the moved groups."""
+    """If Ctrl-C interrupts a move of several groups, the last line names the interrupted group and the moved groups.
+
+    The moved groups have the event ``done``, also those that ended after the interrupt.
+    """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     wait = cut_over.CutOver.wait_for_stop
@@ -413,8 +414,11 @@ def test_an_interrupt_says_what_is_done(cli, monkeypatch):
         wait(self)
 
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupted)
-    status, _, err = cli.outcome(*MOVE)
+    status, _, err = cli.outcome(*MOVE, "--events", "events.jsonl")
     assert status == 130
+    events = [parsed(line) for line in (cli.folder / "events.jsonl").read_text().splitlines()]
+    done = [(each["run"], each["exit_code"]) for each in events if each["event"] == "done"]
+    assert done == [("groups.toml.run/billing", 0), (None, 130)]
     assert err.splitlines()[-1] == (
         "interrupted; group stock: nothing was written to the cluster; the old applications may go on, or start again; "
         "done before: billing"
@@ -675,6 +679,31 @@ def test_the_outage_begins_with_the_last_reading_in_which_the_group_ran(cli, mon
     monkeypatch.setattr(FleetCommand, "_handed_over", stopped)
     document = parsed(cli(*HERE, "--format", "json").stdout)
     assert document["groups"][0]["outage"] >= 0
+
+
+def test_a_page_has_the_outcome_of_each_group(cli):
+    """At the end ``fleet.html`` in the run directory has verdicts, outages, and what is left."""
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    cli.target.commit("new.stock", ORDERS, 30)
+    running(cli, "orders")
+    fleet(cli)
+    hand_over = FleetCommand._handed_over
+
+    def stopped(self, *arguments):
+        cli.target.leave("orders", "orders")
+        return hand_over(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FleetCommand, "_handed_over", stopped)
+        _, _, err = cli.outcome(*HERE)
+    page = (cli.folder / "groups.toml.run" / "fleet.html").read_text(encoding="utf-8")
+    for each in ("<code>new.orders</code>", "Longest outages", "<code>migrate-groups audit groups.toml.run</code>"):
+        assert each in page
+    assert "groups.toml.run/fleet.html has the outcome of each group" in err
+    (cli.folder / "groups.toml.run" / "fleet.html").unlink()
+    (cli.folder / "groups.toml.run" / "fleet.html").mkdir()
+    assert "warning: " in cli(*HERE).stderr
 
 
 def test_a_failed_start_command_makes_its_group_incomplete(cli):

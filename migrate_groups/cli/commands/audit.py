@@ -17,7 +17,7 @@ from migrate_groups.text import shell_command
 
 
 def audit(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run directory of migrate.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run directory of migrate, or the folder of a fleet.")],
     *,
     log: Annotated[
         Path | None,

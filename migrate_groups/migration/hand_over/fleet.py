@@ -61,13 +61,19 @@ Work = Callable[[Part[T], Clock], T]
 """Does the work on one part. Its clock is interrupted at its next pause if the command is interrupted."""
 
 
-def work_on_each(parts: Sequence[Part[T]], work: Work[T], clock: Clock, most: int = 16) -> Sequence[Part[T]]:
+Ended = Callable[[Part[T]], object]
+"""Called once for each part that has ended, in its context, perhaps from the thread that worked on it."""
+
+
+def work_on_each(
+    parts: Sequence[Part[T]], work: Work[T], clock: Clock, most: int = 16, ended: Ended[T] = lambda part: None
+) -> Sequence[Part[T]]:
     """Do work on each part, at most so many at a time, and return the parts once each has ended.
 
     An error is an outcome. An interrupt stops all work, and is raised.
     """
     left, at_work = iter(parts), 0
-    with _Threads(work, clock) as threads:
+    with _Threads(work, clock, ended) as threads:
         while True:
             while at_work < most and (part := next(left, None)) is not None:
                 threads.begin(part)
@@ -87,7 +93,6 @@ class Fleet(Generic[T]):
     - wait: seconds until which groups that people stop must have stopped.
     - stops: whether ``work`` stops the group's applications. Otherwise it begins when the group has stopped.
     - progress: called about once a second.
-    - ended: called when a part has ended.
     """
 
     parts: Sequence[Part[T]]
@@ -98,7 +103,7 @@ class Fleet(Generic[T]):
     wait: float
     stops: bool
     progress: Callable[[], object] = lambda: None
-    ended: Callable[[Part[T]], object] = lambda part: None
+    ended: Ended[T] = lambda part: None
 
     def run(self) -> None:
         """Work on all parts until each has ended.
@@ -108,7 +113,7 @@ class Fleet(Generic[T]):
         deadline = self.clock.monotonic() + self.wait
         at_work = failures = 0
         waiting = list(self.parts)
-        with _Threads(self.work, self.clock) as threads:
+        with _Threads(self.work, self.clock, self.ended) as threads:
             while waiting or at_work:
                 due, reasons = self._due(waiting, at_work)
                 if failures >= self.limits.max_failures:
@@ -127,7 +132,6 @@ class Fleet(Generic[T]):
                 for part in threads.ended(_POLL_SECONDS) if at_work else ():
                     at_work -= 1
                     failures += part.error is not None
-                    self.ended(part)
 
     def _due(self, waiting: Sequence[Part[T]], at_work: int) -> tuple[list[Part[T]], dict[str, str]]:
         """Return the parts on which the work begins now, and why other groups have not stopped."""
@@ -167,7 +171,7 @@ class Fleet(Generic[T]):
     def _give_up(self, parts: Iterable[Part[T]], reason: str) -> None:
         for part in parts:
             part.error, part.phase = Refused(f"{reason}; nothing was written"), Phase.ENDED
-            self.ended(part)
+            part.context.run(self.ended, part)
 
 
 def _why_not_stopped(found: GroupDescription | MigrateGroupsError) -> str:
@@ -180,8 +184,8 @@ def _why_not_stopped(found: GroupDescription | MigrateGroupsError) -> str:
 class _Threads(Generic[T]):
     """Works on parts, each in a thread of its own. After an error in the ``with`` block, all are interrupted."""
 
-    def __init__(self, work: Work[T], clock: Clock) -> None:
-        self._work, self._clock = work, _Interruptible(clock)
+    def __init__(self, work: Work[T], clock: Clock, when_ended: Ended[T]) -> None:
+        self._work, self._clock, self._when_ended = work, _Interruptible(clock), when_ended
         self._ended: queue.SimpleQueue[tuple[Part[T], BaseException | None]] = queue.SimpleQueue()
         self._running: set[threading.Thread] = set()
 
@@ -215,27 +219,35 @@ class _Threads(Generic[T]):
             seconds = 0.0
 
     def _run(self, part: Part[T]) -> None:
-        error = part.context.run(self._do, part)
-        part.phase = Phase.ENDED
-        self._ended.put((part, error))
+        self._ended.put((part, part.context.run(self._do, part)))
 
     def _do(self, part: Part[T]) -> BaseException | None:
+        """Do the work on a part; return an error that ends the command."""
+        try:
+            self._try(part)
+            part.phase = Phase.ENDED
+            self._when_ended(part)
+        except BaseException as error:  # noqa: BLE001  raised in the thread that waits
+            return KeyboardInterrupt() if isinstance(error, MigrateGroupsError) and was_interrupted(error) else error
+        return None
+
+    def _try(self, part: Part[T]) -> None:
+        """Do the work on a part, of which an error is an outcome. Raises an interrupt."""
         try:
             part.result = self._work(part, self._clock)
         except MigrateGroupsError as error:
             if was_interrupted(error):
-                return KeyboardInterrupt()
+                raise
             part.error = error
-        except BaseException as error:  # noqa: BLE001  an interrupt is raised in the thread that waits
-            if not isinstance(error, Exception) or was_interrupted(error):
-                return error
+        except Exception as error:
+            if was_interrupted(error):
+                raise
             # The other groups go on, because some of them may be stopped. Python prints the traceback.
             threading.excepthook(
                 threading.ExceptHookArgs([type(error), error, error.__traceback__, threading.current_thread()])
             )
             what = f"an unexpected failure: {type(error).__name__}: {error}"
             part.error = MigrateGroupsError(f"group {part.group!r}: {what}; please report it")
-        return None
 
     @staticmethod
     def _checked(part: Part[T], error: BaseException | None) -> Part[T]:

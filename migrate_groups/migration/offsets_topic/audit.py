@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class AuditRequest(NamedTuple):
     """The input of `audit`.
 
-    run_dir: the run directory of the migration. log: the folder for the copied log of ``__consumer_offsets``; None: a
-    temporary folder. without_membership: target groups whose consumers use ``assign()``, and are not members of them.
+    run_dir: the run directory of the migration, or the folder of a fleet. log: the folder for the copied log of
+    ``__consumer_offsets``; None: a temporary folder. without_membership: target groups whose consumers use
+    ``assign()``, and are not members of them.
     """
 
     run_dir: Path
@@ -61,11 +62,19 @@ def audit(
         Undetermined: the run has not finished, has no stop checkpoint, or ``__consumer_offsets`` was recreated or has
             another number of partitions since.
     """
-    execution = receipt_json.load(receipt_in(asked.run_dir)).hand_over_to_judge()
-    checkpoints = RunDir(asked.run_dir).checkpoints(execution.content)
-    check_clusters_named(execution, is_target_named=open_target is not None)
-    vouched = _vouched(execution, asked.without_membership)
-    sides = _sides(asked.run_dir, execution, checkpoints)
+    runs = RunDir(asked.run_dir).several() or [RunDir(asked.run_dir)]
+    executions = [receipt_json.load(receipt_in(run.folder)).hand_over_to_judge() for run in runs]
+    for execution in executions:
+        check_clusters_named(execution, is_target_named=open_target is not None)
+    changes = [change for execution in executions for change in execution.changes]
+    vouched = _vouched({change.group for change in changes}, asked.without_membership)
+    sides = _joined(
+        asked.run_dir,
+        [
+            _sides(run.folder, execution, run.checkpoints(execution.content))
+            for run, execution in zip(runs, executions, strict=True)
+        ],
+    )
     with ExitStack() as kept:
         folder = asked.log or Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="migrate-groups-")))
         with ExitStack() as opened:
@@ -75,9 +84,11 @@ def audit(
             logs = zip(sides, _folders(folder, len(sides)), clients, strict=True)
             copied = [_copy(side, path, opened_log, events) for side, path, opened_log in logs]
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
-            now = _current_topic_ids(target.reader, {change.topic for change in execution.changes})
-        judged = _judged(_handed_over(execution, now), sides, copied, vouched, open_spark)
-    return replace(judged, handed_over_by=str(execution.by) if execution.by.operator else None)
+            now = _current_topic_ids(target.reader, {change.topic for change in changes})
+        handed_over = [row for execution in executions for row in _handed_over(execution, now)]
+        judged = _judged(handed_over, sides, copied, vouched, open_spark)
+    by = sorted({str(execution.by) for execution in executions if execution.by.operator})
+    return replace(judged, handed_over_by=some(by) or None)
 
 
 class LogSide(NamedTuple):
@@ -97,9 +108,8 @@ class LogSide(NamedTuple):
     groups: list[tuple[str, int, int]]
 
 
-def _vouched(execution: Execution, groups: Sequence[str]) -> frozenset[str]:
+def _vouched(targets: Collection[str], groups: Sequence[str]) -> frozenset[str]:
     """Return the target groups without membership. Raises `UsageError` if one is not of this run."""
-    targets = {change.group for change in execution.changes}
     for group in groups:
         if group not in targets:
             near = did_you_mean([group], targets) or f"they are {some(sorted(targets))}"
@@ -139,6 +149,21 @@ def _sides(run_dir: Path, execution: Execution, checkpoints: Sequence[StopCheckp
         _side(("--to-bootstrap-server", "the new groups are on"), from_first),
         _side(("--bootstrap-server", "the old group is on"), {source.group: last}),
     ]
+
+
+def _joined(folder: Path, of_runs: Sequence[list[LogSide]]) -> list[LogSide]:
+    """Return the logs of one run, or of all runs of a fleet: each log once, with the groups of all runs.
+
+    Raises `Undetermined` if the runs can't be judged together.
+    """
+    found = []
+    for sides in zip(*of_runs, strict=True):
+        groups = [group for side in sides for group in side.groups]
+        logs = {(side.cluster_id, side.partitions) for side in sides}
+        if len(logs) > 1 or len({name for name, *_ in groups}) < len(groups):
+            raise Undetermined(f"the runs in {folder} can't be judged together: name one, such as {folder}/GROUP")
+        found.append(sides[0]._replace(groups=groups))
+    return found
 
 
 def _side(words: tuple[str, str], checkpoints: Mapping[str, StopCheckpoint]) -> LogSide:

@@ -91,7 +91,7 @@ class _Running:
         if self._fault.on_small_disk:
             opened.enter_context(tool_faults.small_disk(self.folder))
         self._repairs: list[Callable[[], object]] = [brokers.heal]
-        self._before = must_hold.Before(offsets={}, executions=0)
+        self._before: dict[Path, must_hold.Before] = {}
 
     def run(self, scenario: type[Scenario]) -> None:
         """Run the scenario, and store the results in ``found``."""
@@ -124,10 +124,13 @@ class _Running:
 
     def _begin(self) -> None:
         self.scenario.begin()
-        executions = must_hold.executions_in(self.scenario.receipt)
         # The coordinators answer now, so that the run's fault is the first that the command meets.
         offsets = self.scenario.committed(self.scenario.written)
-        self._before = must_hold.Before(offsets=offsets, executions=len(executions))
+        for receipt, groups in self.scenario.receipts.items():
+            self._before[receipt] = must_hold.Before(
+                offsets={place: offset for place, offset in offsets.items() if place[0] in groups},
+                executions=len(must_hold.executions_in(receipt)),
+            )
 
     # What a fault uses.
 
@@ -160,21 +163,23 @@ class _Running:
     # The checks.
 
     def _check_receipt(self, code: int) -> None:
-        self.found.problems += must_hold.receipt_problems(
-            self.scenario.receipt, self._before, self.scenario.committed(), self.scenario.expected(), code
-        )
-        self.found.receipts += 1
-        for execution in must_hold.executions_in(self.scenario.receipt)[self._before.executions :]:
-            self.found.open_entries += sum(not must_hold.is_settled(entry.outcome) for entry in execution.changes)
-            self.found.one_client_only |= any("one client only" in remark for remark in execution.remarks)
+        now, expected = self.scenario.committed(), self.scenario.expected()
+        for receipt, before in self._before.items():
+            # The exit code of a fleet is about all its runs.
+            of_run = code if len(self._before) == 1 else 0
+            self.found.problems += must_hold.receipt_problems(receipt, before, now, expected, of_run)
+            self.found.receipts += 1
+            for execution in must_hold.executions_in(receipt)[before.executions :]:
+                self.found.open_entries += sum(not must_hold.is_settled(entry.outcome) for entry in execution.changes)
+                self.found.one_client_only |= any("one client only" in remark for remark in execution.remarks)
 
     def _complete(self) -> None:
         """Run the command again if it failed. On a repaired cluster this run must succeed."""
         if self.found.exits[-1] != 0 and self.tool.again(self.scenario.command) != 0:
             self.found.problems.append(f"the same command again: exit {self.found.exits[-1]}")
-        self.found.problems += must_hold.completion_problems(
-            self.scenario.receipt, self._before, self.scenario.committed(), self.scenario.expected()
-        )
+        now, expected = self.scenario.committed(), self.scenario.expected()
+        for receipt, before in self._before.items():
+            self.found.problems += must_hold.completion_problems(receipt, before, now, expected)
         self._check_receipt(0)
 
     def _count_records(self) -> None:

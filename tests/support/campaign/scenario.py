@@ -54,7 +54,7 @@ class Scenario:
         self.partitions = brokers.partitions(self.topics)
         self.produced: Counter[TopicPartition] = Counter()
         self.positions: dict[TopicPartition, int] = {}
-        self._application: OldApplication | None = None
+        self._applications: list[OldApplication] = []
 
     # What differs from scenario to scenario.
 
@@ -84,6 +84,11 @@ class Scenario:
         """The path of the receipt."""
         return self.tool.folder / "split.toml.run" / "receipt.json"
 
+    @property
+    def receipts(self) -> Mapping[Path, Collection[str]]:
+        """The groups that the command writes to, by the receipt that records it."""
+        return {self.receipt: self.written}
+
     def expected(self) -> Offsets:
         """Return the offsets that must be committed once the command has succeeded."""
         return {
@@ -108,11 +113,12 @@ class Scenario:
             self.end()
 
     def end(self) -> None:
-        """Stop the application of the source group, if it runs. It commits all that it has processed."""
-        if self._application:
-            self._application.stop()
-            self.positions.update(self._application.positions)
-            self._application = None
+        """Stop the applications of source groups that run. Each commits all that it has processed."""
+        while self._applications:
+            application = self._applications[-1]
+            application.stop()
+            self.positions.update(application.positions)
+            self._applications.pop()
 
     def finish(self) -> tuple[set[str], Counter[str]]:
         """Let the applications process the remaining records.
@@ -147,11 +153,12 @@ class Scenario:
         spec = split_spec(self.source, self.targets, stay=stay, settle=f"{settle}ms", guard=f"{guard}s")
         (self.tool.folder / "split.toml").write_text(spec)
 
-    def start_application(self, topics: list[str]) -> None:
-        """Start an application of the source group, and return once it has an assignment."""
+    def start_application(self, topics: list[str], group: str = "") -> None:
+        """Start an application of a group, by default the source group, and return once it has an assignment."""
         begun = {each: self.positions[each] for each in self.brokers.partitions(topics)}
-        self._application = OldApplication(self.brokers, self.source, topics, begun, protocol=self.protocol)
-        until(self._application.joined, seconds=PATIENCE)
+        application = OldApplication(self.brokers, group or self.source, topics, begun, protocol=self.protocol)
+        self._applications.append(application)
+        until(application.joined, seconds=PATIENCE)
 
     def committed(self, groups: Collection[str] = ()) -> Offsets:
         """Return the committed offsets of the groups and partitions in `expected`.

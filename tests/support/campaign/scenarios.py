@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tests.support.campaign.scenario import Offsets, Scenario, values_of
@@ -209,6 +209,49 @@ class DeleteOffsets(HandBack):
         return Scenario.carriers(self)
 
 
+class Fleet(Scenario):
+    """``migrate`` of a fleet: each topic has its own source group, which is handed over as a whole beside the other."""
+
+    title = "a fleet"
+    steps = 120
+
+    def split(self) -> dict[str, str]:
+        self._base = self.source
+        self.sources = {self.brokers.name(f"{self._base}-of"): topic for topic in self.topics}
+        self.source = next(iter(self.sources))
+        return {f"new.{source}": topic for source, topic in self.sources.items()}
+
+    def commit_as_source(self) -> None:
+        for source, topic in self.sources.items():
+            self.brokers.commit(source, {each: self.positions[each] for each in self.brokers.partitions([topic])})
+
+    def _write_spec(self) -> None:
+        spec = f'groups = ["{self._base}-of*"]\nrename = ["*=new.*"]\n[options]\n'
+        settle, guard = self.chance.choice((0, 0, 300)), self.chance.choice((0, 0, 1))
+        (self.tool.folder / "fleet.toml").write_text(f'{spec}settle = "{settle}ms"\nguard = "{guard}s"\n')
+
+    @property
+    def command(self) -> list[str]:
+        return ["migrate", "fleet.toml", "--yes", "--wait", "60s"]
+
+    @property
+    def receipts(self) -> Mapping[Path, Collection[str]]:
+        run = self.tool.folder / "fleet.toml.run"
+        return {run / source / "receipt.json": [f"new.{source}"] for source in self.sources}
+
+    def expected(self) -> Offsets:
+        return {
+            (group, partition): self.positions[partition]
+            for source, topic in self.sources.items()
+            for partition in self.brokers.partitions([topic])
+            for group in (source, f"new.{source}")
+        }
+
+    def join(self) -> None:
+        for source, topic in self.sources.items():
+            self.start_application([topic], source)
+
+
 SCENARIOS: tuple[type[Scenario], ...] = (
     Scenario,
     LivingGroup,
@@ -220,4 +263,5 @@ SCENARIOS: tuple[type[Scenario], ...] = (
     Rollback,
     HandBack,
     DeleteOffsets,
+    Fleet,
 )
