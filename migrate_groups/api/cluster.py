@@ -14,8 +14,10 @@ from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.arguments import checked_seconds, checked_timeout
 from migrate_groups.clock import Clock
+from migrate_groups.errors import Refused
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.files.runs.run_dir import receipt_in
+from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
@@ -24,8 +26,10 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate
+from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.migration.run_status import RunStatus, run_status
 from migrate_groups.migration.ways_back import go_back
+from migrate_groups.migration.ways_back.move_back import move_back
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
@@ -261,24 +265,39 @@ class Cluster(LogCluster):
         """
         return self._go_back(Verb.ROLLBACK, run, to=to)
 
-    def plan_hand_back(self, run: Path) -> Plan:
+    def plan_hand_back(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of `hand_back`, which moves the source group to the target groups' offsets. Writes nothing.
 
-        run: the file that records the hand-over, or the run directory of `migrate`. Raises `Refused` if the receipt
-        forbids the hand-back, for instance because the hand-over was rolled back.
+        run, to: as in `hand_back`. Raises `Refused` if the receipt forbids the hand-back, for instance because the
+        hand-over was rolled back, or if it was completed before.
         """
-        return self._plan_way_back(Verb.HAND_BACK, run)
+        if to is None:
+            return self._plan_way_back(Verb.HAND_BACK, run)
+        wanted = self._move_back(run, to, writes=False)
+        prepared = migrate.plan_migration(self._reading_client(), wanted, self._clock, self._events)
+        if prepared is None:
+            raise Refused(f"{run} is handed back already; nothing was written")
+        return prepared.plan
 
-    def hand_back(self, run: Path, *, wait: float = _WAIT) -> WriteResult | None:
+    def hand_back(self, run: Path, *, to: Cluster | None = None, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group to the target groups' committed offsets, once all these groups have stopped.
 
-        run: the file that records the hand-over, or the run directory of `migrate`. wait: the most seconds to wait
-        until the groups have stopped. Returns None if an earlier call has done everything.
+        run: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        group, if it is another one. Its offsets in the mirror's copies are translated to the topics that were copied.
+        wait: the most seconds to wait until the groups have stopped. Returns None if an earlier call has done
+        everything.
 
         Raises `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop. Nothing was
         written then. Raises `PartlyApplied` if an offset could not be confirmed, or if a target group still consumes.
         """
-        return self._go_back(Verb.HAND_BACK, run, checked_seconds("wait", wait))
+        seconds = checked_seconds("wait", wait)
+        if to is None:
+            return self._go_back(Verb.HAND_BACK, run, seconds)
+        wanted = replace(self._move_back(run, to, writes=True), wait=seconds, by=self._by)
+        return _checked(migrate.migrate(self._writing_clients(), wanted, self._clock, self._events))
+
+    def _move_back(self, run: Path, to: Cluster, *, writes: bool) -> MigrateRequest:
+        return move_back(receipt_json.load(receipt_in(run)), RunDir(run), to._mirror_to(self, writes=writes))
 
     def plan_delete_offsets(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of `delete_offsets`, with the offsets that it would delete. Deletes nothing.

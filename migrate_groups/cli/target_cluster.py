@@ -17,7 +17,22 @@ if TYPE_CHECKING:
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.ports import GroupReader
 
-_MOST_RECORDS = 200_000
+MOST_RECORDS = 200_000
+AcceptReread = Annotated[
+    int,
+    typer.Option(
+        "--accept-reread",
+        metavar="N",
+        min=0,
+        help="Accept a translated offset that is too low by at most N records, which the group reads again.",
+    ),
+]
+MaxRecords = Annotated[
+    int,
+    typer.Option(
+        "--max-records", metavar="N", min=1, help="How many offsets of a partition to read at most on each cluster."
+    ),
+]
 
 
 class TargetCluster(NamedTuple):
@@ -89,16 +104,7 @@ class Copies(NamedTuple):
             "it: the same name, or the name after a prefix and a dot.",
         ),
     ] = None
-    accept_reread: Annotated[
-        int,
-        typer.Option(
-            "--accept-reread",
-            metavar="N",
-            min=0,
-            help="Accept an offset on the target cluster that is too low by at most N records, which the group reads "
-            "again.",
-        ),
-    ] = 0
+    accept_reread: AcceptReread = 0
     trust_copy: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,12 +114,7 @@ class Copies(NamedTuple):
             "to compare; may be repeated.",
         ),
     ] = None
-    max_records: Annotated[
-        int,
-        typer.Option(
-            "--max-records", metavar="N", min=1, help="How many offsets of a partition to read at most on each cluster."
-        ),
-    ] = _MOST_RECORDS
+    max_records: MaxRecords = MOST_RECORDS
 
     def check(self, target: TargetCluster) -> None:
         """Raise `UsageError` if no target cluster is named, but an option or environment variable needs one."""
@@ -121,7 +122,7 @@ class Copies(NamedTuple):
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
             "--trust-copy": bool(self.trust_copy),
-            "--max-records": self.max_records != _MOST_RECORDS,
+            "--max-records": self.max_records != MOST_RECORDS,
         }
         target.check(alone=next((option for option, is_given in given.items() if is_given), None))
 

@@ -46,6 +46,7 @@ class Terminal(Reporter):
     - force: replace the file ``plan_out`` if it exists.
     - commands: stop and start the applications; by default the user does it.
     - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
+    - start: what the user may do after a hand-over from source groups.
     - old_may_start: whether the old applications may start after the write, so that the plan says after how long.
     - by: who writes, and why.
     - events: where each event is written as well; None: nowhere.
@@ -59,6 +60,7 @@ class Terminal(Reporter):
     force: bool = False
     commands: ApplicationCommands = BY_HAND
     write: str = "Write"
+    start: str = "START THE NEW GROUPS NOW"
     old_may_start: bool = False
     by: WrittenBy = NOT_KNOWN
     events: EventLog | None = None
@@ -259,7 +261,7 @@ class Terminal(Reporter):
         else:
             start = ""
             if verb is Verb.HAND_OVER:
-                start = ": START THE NEW GROUPS NOW" if sources else ": START THE APPLICATIONS NOW"
+                start = f": {self.start}" if sources else ": START THE APPLICATIONS NOW"
             elif sources and verb in (Verb.ROLLBACK, Verb.HAND_BACK):
                 start = ": START THE OLD APPLICATIONS NOW"
             talk(f"{done}{start}")

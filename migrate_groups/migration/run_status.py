@@ -173,7 +173,9 @@ def run_status(
     asks: Mapping[Verb, Callable[[_Said], str]] = {
         Verb.HAND_OVER: lambda said: _hand_over(there, file, said, reader if elsewhere else None),
         Verb.ROLLBACK: lambda said: _way_back(there, Verb.ROLLBACK, file, clock, said, reader if elsewhere else None),
-        Verb.HAND_BACK: lambda said: _way_back(there, Verb.HAND_BACK, file, clock, said),
+        Verb.HAND_BACK: lambda said: (
+            _move_back(file) if elsewhere else _way_back(reader, Verb.HAND_BACK, file, clock, said)
+        ),
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
     another = another_cluster(reader, receipt, there)
@@ -252,6 +254,11 @@ def _way_back(
     refuse_forbidden(plan.refusals(at_the_write=False))
     pending = [check.name for check in plan.checks if check.verdict is Verdict.PENDING]
     return _what_it_does(plan) + (f"; pending: {', '.join(pending)}" if pending else "")
+
+
+def _move_back(file: ReceiptFile) -> str:
+    refuse_by_record(file.receipt, Verb.HAND_BACK)
+    return "moves the group back to its cluster; its dry run reads the records and shows the offsets"
 
 
 def _what_it_does(plan: Plan) -> str:

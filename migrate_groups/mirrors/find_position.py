@@ -55,7 +55,7 @@ def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
     delivered = {source.prints[index] for index in source.aborted} - live
-    return source if delivered & set(copy.prints) else source.without_aborted()
+    return source if delivered & set(copy.prints) else source.without(source.aborted)
 
 
 def _without_records(source: LogPart, copy: CopyPart) -> Position | None:

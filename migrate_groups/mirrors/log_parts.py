@@ -27,9 +27,10 @@ class LogPart(Records):
     aborted: Collection[int] = ()
     is_anchored: bool = True
 
-    def without_aborted(self) -> LogPart:
-        """Return these records without those of aborted or open transactions."""
-        kept = [index for index in range(len(self.prints)) if index not in self.aborted]
+    def without(self, indices: Collection[int]) -> LogPart:
+        """Return these records without some of them. indices: their indices."""
+        left_out = frozenset(indices)
+        kept = [index for index in range(len(self.prints)) if index not in left_out]
         return LogPart(
             offsets=[self.offsets[index] for index in kept],
             timestamps=[self.timestamps[index] for index in kept],
@@ -39,6 +40,7 @@ class LogPart(Records):
             end=self.end,
             from_start=self.from_start,
             compacted=self.compacted,
+            aborted=frozenset(now for now, index in enumerate(kept) if index in self.aborted),
             is_anchored=self.is_anchored,
         )
 

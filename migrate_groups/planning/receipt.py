@@ -196,19 +196,11 @@ class Receipt:
     def refusals(self, verb: Verb) -> list[str]:
         """Return why the receipt forbids a verb, such as rollback; empty if it allows the verb.
 
-        Each message names the partitions in one state that forbids the verb. A hand-back to another cluster is always
-        refused.
+        Each message names the partitions in one state that forbids the verb.
         """
-        elsewhere = self.elsewhere
-        if elsewhere is not None and verb is Verb.HAND_BACK:
-            return [
-                f"the old group, {elsewhere.group!r}, is on another cluster, {elsewhere.cluster_id}, where the records "
-                "have other offsets: use rollback before the new groups commit; later, migrate them to that cluster, "
-                "with a mirror that copies back"
-            ]
         refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
         return [
-            f"{some(places)}: {advice(state, is_elsewhere=elsewhere is not None)}"
+            f"{some(places)}: {advice(state, is_elsewhere=self.elsewhere is not None)}"
             for state, places in _names_by_state(refusing).items()
         ]
 

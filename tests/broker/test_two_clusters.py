@@ -447,7 +447,6 @@ def test_the_source_is_cleaned_after_the_new_group_has_started(move):
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
-    assert "is on another cluster" in move.cli.fails("hand-back", "move.toml.run", "--yes", code=3)
     swapped = ("--bootstrap-server", move.target.bootstrap_servers, "--to-bootstrap-server")
     error = move.cli.fails("delete-offsets", "move.toml.run", "--yes", *swapped, move.source.bootstrap_servers, code=3)
     assert "the old group is on cluster" in error
@@ -459,6 +458,31 @@ def test_the_source_is_cleaned_after_the_new_group_has_started(move):
     assert "3 partitions: 3 confirmed" in done.stdout
     assert (move.source.committed(move.group), move.there()) == ({}, {0: 10, 1: 25, 2: 30})
     assert "no offsets left to delete" in move.cli("delete-offsets", "move.toml.run", "--yes").stderr
+
+
+def test_a_group_goes_back_to_the_original_topics(move):
+    """`hand-back` moves a group back, to the first record that it has not read on the other cluster, without a mirror.
+
+    While there are unread records in a copy that others produced to it, it is refused. It writes to neither topic. If
+    it is killed, a re-run completes it. Afterwards the claims refuse the other ways back of the move.
+    """
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.migrate()
+    copy = TopicPartition(move.topic, 1)
+    move.target.produce(move.topic, 1, records=2)
+    move.target.commit(move.group, copy, 29)
+    error = move.cli.fails("hand-back", "move.toml.run", "--yes", code=3)
+    assert f"{copy} at 29 is different (2 records from the committed offset on not on the target" in error
+    move.target.commit(move.group, copy, 32)
+    assert "dry run passed" in move.cli("hand-back", "move.toml.run", "--dry-run").stderr
+    assert move.cli.killed_at(2, "hand-back", "move.toml.run", "--yes")
+    done = move.cli("hand-back", "move.toml.run", "--yes")
+    assert "START THE OLD APPLICATIONS NOW" in done.stderr
+    expected = {TopicPartition(move.topic, 0): 10, copy: 30, TopicPartition(move.topic, 2): 30}
+    assert move.source.committed(move.group) == expected
+    for command in ("rollback", "delete-offsets"):
+        assert "handed over from" in move.cli.fails(command, "move.toml.run", "--yes", code=3)
 
 
 def test_audit_needs_both_clusters(move):

@@ -66,6 +66,18 @@ class Case:
 
     def translated(self) -> Position:
         """Return the position that the code under test finds, on two clusters in memory with these logs."""
+        mirror = self._mirror()
+        asked = TranslatedOffset(source=_HERE, offset=self.committed, committed=self.committed, copy=_THERE)
+        return find_positions(mirror, [asked])[asked].position
+
+    def returned(self, committed: int) -> Position:
+        """Return the position on the source that the code under test finds for a committed offset in the copy."""
+        mirror = self._mirror()
+        back = mirror._replace(source=mirror.target, target=mirror.source, is_return=True)
+        asked = TranslatedOffset(source=_THERE, offset=committed, committed=committed, copy=_HERE)
+        return find_positions(back, [asked])[asked].position
+
+    def _mirror(self) -> Mirror:
         compacted = {"compact": (True, True), "source compact": (True, False), "target compact": (False, True)}
         on_source, on_target = compacted.get(self.policy, (False, False))
         source, target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -75,9 +87,34 @@ class Case:
             cluster.hide_policies = self.policy == "unknown"
         _fill(source, _HERE, self.source, self.source_start, len(self.written))
         _fill(target, _THERE, self.copy, self.copy_start, self.copy_end)
-        mirror = Mirror(Side(source, InMemoryRecords(source)), Side(target, InMemoryRecords(target)), TopicNames())
-        asked = TranslatedOffset(source=_HERE, offset=self.committed, committed=self.committed, copy=_THERE)
-        return find_positions(mirror, [asked])[asked].position
+        return Mirror(Side(source, InMemoryRecords(source)), Side(target, InMemoryRecords(target)), TopicNames())
+
+    def wrong_return(self, committed: int, found: Position) -> str:
+        """Return what goes wrong if a group that has read the copy up to an offset goes on at a position on the source.
+
+        The result is empty if nothing does. Records with the same content count as equals. Records that the mirror has
+        left out, and those before the first that it has delivered, are not due. A record that the mirror has altered
+        counts as one of another producer.
+        """
+        if found.offset is None:
+            return ""
+        copies = [
+            each for each in self.copy if each.content in self._contents([each.number]) and each.number != FOREIGN
+        ]
+        read = {each.number for each in copies if each.offset < committed}
+        if self.is_compacted or self.copy_start:  # the group has read copies that have been removed since
+            read |= {each for each in self.delivered if each < max(read, default=0)}
+        if found.status is Status.EXACT and self.foreign(committed):
+            return "leaves a record of another producer behind"
+        still = {each.number for each in self.source if each.kind == "record"}
+        skipped = {
+            each.number for each in copies if each.offset >= committed and each.number < found.offset
+        } & still - read
+        if Counter(self._contents(skipped)) - Counter(self._contents(each for each in read if each >= found.offset)):
+            return "skips a record"
+        again = {each for each in read & still if each >= found.offset}
+        new = Counter(self._contents(each for each in still - read if each < found.offset))
+        return "reads a record again" if (Counter(self._contents(again)) - new).total() > found.reread else ""
 
     def wrong(self, found: Position) -> str:
         """Return what goes wrong if a group starts at an offset that was found; empty if nothing does.

@@ -14,6 +14,7 @@ from migrate_groups.files.runs import copied_log, plan_json, receipt_json, stop_
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.strict_json import OptionsJson
+from migrate_groups.planning.outage import FirstSign, Outage
 from migrate_groups.schema import OLDEST_UNCONSUMED, SNAPSHOT
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
@@ -51,8 +52,8 @@ def test_the_columns_of_a_snapshot_have_their_types():
         OptionsJson,
         receipt_json.ReceiptJson,
         receipt_json.ExecutionJson,
-        receipt_json.OutageJson,
-        receipt_json.FirstSignJson,
+        Outage,
+        FirstSign,
         receipt_json.EntryJson,
         translation_json.SourceJson,
         translation_json.TranslatedJson,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -16,7 +17,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.plans import conclude_dry_run
 from migrate_groups.cli.receipts import in_file_name
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import MOST_RECORDS, AcceptReread, MaxRecords, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -92,6 +93,9 @@ def hand_back(
     reference: options.Reference = "",
     events: options.Events = None,
     output_format: Format = "table",
+    accept_reread: AcceptReread = 0,
+    max_records: MaxRecords = MOST_RECORDS,
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Undo a hand-over after the new groups have committed.
@@ -100,19 +104,22 @@ def hand_back(
     to the old group. An old group that consumes other topics must stop too, because brokers accept offsets only for a
     group without members.
 
+    If the new group is on another cluster, pass it with --to-bootstrap-server or --to-command-config, and the old
+    group's as --bootstrap-server. The offsets in the mirror's copies are translated to the topics that were copied,
+    without another mirror. It is refused while there are unread records in a copy that are not of its topic.
+
     Example: migrate-groups hand-back split.toml.run --wait 10m
     """
     from migrate_groups.planning.run_states import State, Verb
 
     seconds = parse_duration(wait, "--wait")
-    done = _go(
-        run,
-        Verb.HAND_BACK,
-        connection,
-        Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events),
-        dry_run=dry_run,
-        wait=seconds,
-    )
+    terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events)
+    given = {"--accept-reread": bool(accept_reread), "--max-records": max_records != MOST_RECORDS}
+    target.check(alone=next((option for option, is_given in given.items() if is_given), None))
+    if target.is_named:
+        _move_back(run, connection, target, terminal, MoveBack(seconds, accept_reread, max_records), dry_run=dry_run)
+        return
+    done = _go(run, Verb.HAND_BACK, connection, terminal, dry_run=dry_run, wait=seconds)
     if done:
         left = {
             group for (group, *_), partition in done.partition_states.items() if partition.state is State.HANDED_BACK
@@ -304,6 +311,48 @@ def _go(
             return None
         terminal.show_result(result_of(execution, file))
         return file.receipt
+
+
+class MoveBack(NamedTuple):
+    """How to move a group back to its cluster. wait: the most seconds until it has stopped. The others are options."""
+
+    wait: float
+    accept_reread: int
+    max_records: int
+
+
+def _move_back(
+    run: Path, connection: Connection, target: TargetCluster, terminal: Terminal, how: MoveBack, *, dry_run: bool
+) -> None:
+    """Show the plan to move a group back to its cluster, and carry it out unless this is a dry run.
+
+    run: the run directory of the move. target: the cluster to which the run has moved the group.
+    """
+    from migrate_groups.cli.hand_over import HandOver
+    from migrate_groups.files.runs import receipt_json
+    from migrate_groups.files.runs.run_dir import RunDir, receipt_in
+    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.ways_back.move_back import move_back
+    from migrate_groups.mirrors.names import TopicNames
+
+    RunDir(run).refuse_several()
+    receipt = receipt_json.load(receipt_in(run))
+    terminal.start = "START THE OLD APPLICATIONS NOW"
+    if not dry_run:
+        terminal.check_can_be_asked()
+    with ExitStack() as stack:
+        there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
+        here = stack.enter_context(connection.open_side())
+        mirror = Mirror(there, here, TopicNames(), how.max_records)
+        wanted = move_back(receipt, RunDir(run), mirror, how.accept_reread)
+        wanted = replace(wanted, wait=how.wait, by=terminal.by)
+        one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
+        written.run.set(wanted.run.folder)
+        if dry_run:
+            if plan := one.dry_run(stack.enter_context(connection.open_reader()), wanted.mirror):
+                conclude_dry_run(plan)
+            return
+        one.conclude(one.write(stack.enter_context(connection.open_writer()), wanted.mirror))
 
 
 @contextmanager

@@ -106,12 +106,14 @@ class Logs:
     ) -> LogPart:
         """Return ``records`` of a source partition from the first change of the timestamp on.
 
-        All are returned if ``span`` starts at 0, or if the timestamp does not change below the offset ``committed``.
+        All are returned if ``span`` starts at 0, if the timestamp does not change below the offset ``committed``, or if
+        the group returns to the target, of which all records from the first timestamp on are read.
 
         aborted: the indices of records that belong to aborted or open transactions. span: the offsets that were read.
         """
         # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
-        anchor = _first_of_a_timestamp(records, committed) if span.start else 0
+        is_needed = span.start and not self._mirror.is_return
+        anchor = _first_of_a_timestamp(records, committed) if is_needed else 0
         first = anchor or 0
         return LogPart(
             offsets=records.offsets[first:],

@@ -16,13 +16,15 @@ class Mirror(NamedTuple):
     """The cluster of the source group, and the cluster to which a mirror copies the group's topics.
 
     names: finds the names of the copies. most_records: the highest number of records of a partition that are read on
-    each cluster to translate one committed offset.
+    each cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns
+    to the topics on the target cluster that a mirror has copied.
     """
 
     source: Side
     target: Side
     names: TopicNames
     most_records: int = MOST_RECORDS
+    is_return: bool = False
 
     @property
     def source_writer(self) -> GroupWriter:

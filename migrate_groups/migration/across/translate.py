@@ -9,6 +9,7 @@ from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.across.logs import Logs, in_growing_windows
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
+from migrate_groups.mirrors.find_original import find_original
 from migrate_groups.mirrors.find_position import find_position
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Counts, Position, Status, undetermined
@@ -89,6 +90,7 @@ class _Search:
     def __init__(self, mirror: Mirror, offsets: Collection[TranslatedOffset], trusted: Collection[str]) -> None:
         self._offsets = offsets
         self._trusted = trusted
+        self._mirror = mirror
         self._most = mirror.most_records
         copied = {each.copy for each in offsets if each.copy}
         self._logs = Logs(mirror, {each.source for each in offsets}, copied)
@@ -171,6 +173,7 @@ class _Search:
             ((copy, each.there) for each, copy in read if each.there is not None),
         )
         found = {}
+        following: dict[_WithCopy, int] = {}
         for each, on_target in spans:
             position, is_final = None, True
             source, copy = parts.get(each.source), copied.get(on_target)
@@ -181,6 +184,10 @@ class _Search:
                 position = undetermined(
                     f"more than {self._most:,} offsets to read on the {where}: pass a higher --max-records"
                 )
+            elif self._mirror.is_return:
+                position, is_final, timestamp = find_original(source, each.offset, copy, each.there)
+                if timestamp is not None:
+                    following[each, on_target] = timestamp
             elif copy.log_append_time:
                 position = undetermined(
                     "the target's topic has message.timestamp.type=LogAppendTime: set CreateTime, and mirror it anew"
@@ -189,4 +196,20 @@ class _Search:
                 position = find_position(source, each.offset, copy, each.there)
                 is_final = position is not None and position.status not in _NOT_FINAL and source.is_anchored
             found[each, on_target] = position or self._without_evidence(each, on_target), is_final
+        for again in self._copied_before(following, spans):
+            found[again] = found[again][0], False
         return found
+
+    def _copied_before(
+        self, following: Mapping[_WithCopy, int], spans: Mapping[_WithCopy, range]
+    ) -> Iterator[_WithCopy]:
+        """Yield the copies that may have the first unread record of the original before the offsets that were read.
+
+        Then the mirror has begun again since. following: the timestamp of that record.
+        """
+        timestamps = {each.source: timestamp for (each, _), timestamp in following.items()}
+        first = self._mirror.source.groups.offsets_at(timestamps)
+        for with_copy in following:
+            record = first.get(with_copy[0].source)
+            if record is not None and record.offset < spans[with_copy].start:
+                yield with_copy

@@ -140,7 +140,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
         if wanted.agreed is None:
             run.keep_baseline(shown.reading.rows())
-        if wanted.mirror is not None:
+        if wanted.mirror is not None and not wanted.mirror.is_return:
             _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
         events.stop_agreed(stop)
         if stop.must_stop or not stop.source.members:
@@ -246,7 +246,7 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
 
 def _delivered_again(mirror: Mirror | None, execution: Execution) -> str:
     """Return a remark that names copies to which a mirror has delivered records again since the plan; empty if none."""
-    if mirror is None or execution.translation is None or not execution.options.guard:
+    if mirror is None or mirror.is_return or execution.translation is None or not execution.options.guard:
         return ""
     from migrate_groups.migration.across.mirror_lag import delivered_again
 

@@ -53,7 +53,9 @@ def plan_move(
         if each.after is not None
     }
     translation = translate(mirror, known.spec.source, offsets, options.trust_copy)
-    if not is_stopped:  # after the stop it would only take time
+    # After the stop it would only take time. A group that returns does not need the mirror.
+    lag_matters = not (is_stopped or mirror.is_return)
+    if lag_matters:
         translation = _with_lag(mirror, translation)
     here = _read_again(source, here, offsets)
     moved = _in_copies(mirror, target, started, translation, options)
@@ -66,7 +68,9 @@ def plan_move(
         changes=with_an_offset(started),
         advice=READ_EACH_TIME,
     )
-    of_mirror = MirrorFacts(survey=there, options=options, source=here, translation=translation, is_stopped=is_stopped)
+    of_mirror = MirrorFacts(
+        survey=there, options=options, source=here, translation=translation, lag_matters=lag_matters
+    )
     of_target = HandOverFacts(survey=there, options=options, receipt=receipt, decided=moved).decided_by(there)
     plan = planned(Scope.TARGET, of_target)
     checks = (*judge(Scope.SOURCE, of_source), *judge(Scope.MIRROR, of_mirror), *plan.checks)

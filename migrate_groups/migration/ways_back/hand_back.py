@@ -14,7 +14,7 @@ from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import committed_by_order, committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_by_record
+from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.facts import Advice, HandOverFacts
 from migrate_groups.planning.checks.permission import of_hand_over
@@ -53,6 +53,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     hand_over, states = receipt.last_hand_over, receipt.begun_or_done
     if hand_over is None or not states:
         raise Refused("nothing to hand back: this run wrote nothing")
+    check_clusters_named(hand_over, is_target_named=False)
     takers = _takers(states, _refused(receipt))
     reader = for_one_phase(reader)
     facts = HandOverFacts(

@@ -83,12 +83,12 @@ class HandOverFacts(Facts):
 class MirrorFacts(Facts):
     """The facts of the mirror in a move to another cluster. ``survey`` is of the target cluster.
 
-    is_stopped: whether the plan is made after the stop of the source group.
+    lag_matters: whether the source group still runs, so that it goes on as far as the mirror.
     """
 
     source: Survey
     translation: Translation
-    is_stopped: bool
+    lag_matters: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,12 +56,12 @@ def lag(facts: MirrorFacts) -> Judgement | None:
     """Check that the mirror has delivered all records of the partitions. None if there is no partition.
 
     The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
-    After the stop the result is None, because it does not matter any more how far the mirror is behind.
+    The result is also None if it does not matter how far the mirror is behind.
     """
     mirrored = [each for each in facts.translation.partitions if each.copy is not None]
     unknown = [str(each.source) for each in mirrored if each.behind is None]
     behind = [each for each in mirrored if each.behind is not None and each.behind.records]
-    if facts.is_stopped or not mirrored:
+    if not (facts.lag_matters and mirrored):
         return None
     reasons = [
         f"{counted(len(behind), 'partition')} behind: {in_words(behind)}" if behind else "",

@@ -125,7 +125,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     It is refused even if the source group has committed nothing since then.
     """
     made, path = handed_over
-    ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
+    ways_back.hand_back(path, target=TargetCluster(), connection=HERE, wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: handed back already"):
         ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE, yes=True)
     assert offset(made, "old") == 5
