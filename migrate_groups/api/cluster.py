@@ -276,7 +276,7 @@ class Cluster(LogCluster):
         wanted = self._move_back(run, to, writes=False)
         prepared = migrate.plan_migration(self._reading_client(), wanted, self._clock, self._events)
         if prepared is None:
-            raise Refused(f"{run} is handed back already; nothing was written")
+            raise Refused(f"nothing to hand back: {run} is handed back already")
         return prepared.plan
 
     def hand_back(self, run: Path, *, to: Cluster | None = None, wait: float = _WAIT) -> WriteResult | None:
