@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Collection, Iterable
@@ -79,6 +78,8 @@ def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0
 
     The result is empty if no known name is similar. likeness: the lowest similarity, from 0 to 1.
     """
+    from difflib import get_close_matches  # slow, and rarely needed
+
     # Only beginnings are compared, because comparing takes quadratic time, and a group's name may have 32,767 bytes.
     by_start: dict[str, list[str]] = {}
     for name in known:
@@ -86,7 +87,7 @@ def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0
     near = [
         name
         for each in typed
-        for start in difflib.get_close_matches(each.lower()[:_COMPARED], by_start, cutoff=likeness)
+        for start in get_close_matches(each.lower()[:_COMPARED], by_start, cutoff=likeness)
         for name in by_start[start]
     ]
     return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}?" if near else ""

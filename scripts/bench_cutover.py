@@ -32,11 +32,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import confluent_kafka
 from _bench import (
@@ -79,8 +79,15 @@ _NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 _DONE = "START THE NEW GROUPS NOW"
 
 
+class HandOver(NamedTuple):
+    """A stopped source group, and the names of its target groups. Each run has its own, because claims stay."""
+
+    old: str
+    new: list[str]
+
+
 class Bench:
-    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups.
+    """A Kafka with group ``bench-old``, a folder for files, and the groups of each hand-over.
 
     kcl: the path of the program kcl; None: it does not take part.
     """
@@ -93,7 +100,7 @@ class Bench:
         self._a_topic = min(_A_TOPIC, max(1, partitions // targets))
         self.topics = [f"bench-{number:05d}" for number in range(-(-partitions // self._a_topic))]
         self._create_topics()
-        self._commit_everywhere()
+        self._commit_everywhere(_OLD)
 
     def close(self) -> None:
         """Close the connection."""
@@ -132,41 +139,43 @@ class Bench:
         if left:
             raise SystemExit(f"{len(left)} records were not produced")
 
-    def _commit_everywhere(self) -> None:
+    def _commit_everywhere(self, group: str) -> None:
         wait_for_coordinators(self.sandbox.bootstrap_servers)
         for first in range(0, len(self._all), 5000):
             batch = {partition: OffsetAndMetadata(1, "", 0) for partition in self._all[first : first + 5000]}
-            answers = self._admin.alter_group_offsets(_OLD, batch)
+            answers = self._admin.alter_group_offsets(group, batch)
             if any(error.errno for error in answers.values()):
                 raise SystemExit("the old group's offsets could not be set")
 
     @contextmanager
-    def new_groups(self, number: int = 1) -> Iterator[list[str]]:
-        """Yield names of new groups; afterwards check that they have every offset, and delete them."""
+    def hand_over(self, targets: int = 1) -> Iterator[HandOver]:
+        """Yield groups of a hand-over; afterwards check that the new ones have every offset, and delete all of them."""
         self._runs += 1
-        groups = [f"bench-new-{self._runs}-{each}" for each in range(number)]
-        yield groups
+        old = f"{_OLD}-{self._runs}"
+        new = [f"bench-new-{self._runs}-{each}" for each in range(targets)]
+        self._commit_everywhere(old)
+        yield HandOver(old, new)
         found = {}
-        for group in groups:
+        for group in new:
             found.update(self._admin.list_group_offsets({group: None})[group])
         if len(found) != self.partitions or {each.offset for each in found.values()} != {1}:
-            raise SystemExit(f"{groups[0]} and others have {len(found)} of {self.partitions} offsets")
-        # The journals too: otherwise the next run is refused, because this one has handed over.
-        self._admin.delete_groups([*groups, *map(journal_group, [_OLD, *groups])])
+            raise SystemExit(f"{new[0]} and others have {len(found)} of {self.partitions} offsets")
+        self._admin.delete_groups([old, *new, *map(journal_group, [old, *new])])
 
     def make(self, group: str) -> None:
         """Create a group by committing one offset."""
         self._admin.alter_group_offsets(group, {self._all[0]: OffsetAndMetadata(0, "", 0)})
 
-    def spec(self, groups: list[str]) -> Path:
-        """Write a spec that distributes the topics over these groups, in a new folder, and return its path."""
+    def spec(self, hand_over: HandOver) -> Path:
+        """Write a spec that distributes the topics over the new groups, in a new folder, and return its path."""
+        groups = hand_over.new
         folder = self.folder / groups[0]
         folder.mkdir()
         path = folder / "split.toml"
         shares = {group: self.topics[number :: len(groups)] for number, group in enumerate(groups)}
         names = {group: ["bench-*"] if len(groups) == 1 else topics for group, topics in shares.items()}
         targets = (f'[[target]]\ngroup = "{group}"\ntopics = {json.dumps(topics)}\n' for group, topics in names.items())
-        path.write_text(f'source = "{_OLD}"\n{"".join(targets)}')
+        path.write_text(f'source = "{hand_over.old}"\n{"".join(targets)}')
         return path
 
     def ours(self, *arguments: object) -> Measured:
@@ -189,12 +198,12 @@ class Bench:
         return [java, *_AS_KAFKA_RUNS, "-cp", class_path, _TOOL, *arguments, *server]
 
     @contextmanager
-    def member(self) -> Iterator[confluent_kafka.Consumer]:
-        """Yield the old group's only member. It has one topic, because its leave takes seconds with all topics."""
+    def member(self, group: str) -> Iterator[confluent_kafka.Consumer]:
+        """Yield the group's only member, and close it. Its leave would take seconds with all topics, so it has one."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.sandbox.bootstrap_servers,
-                "group.id": _OLD,
+                "group.id": group,
                 "enable.auto.commit": False,
                 "session.timeout.ms": 45000,
             }
@@ -203,18 +212,19 @@ class Bench:
         while not consumer.assignment():
             consumer.poll(0.1)
         consumer.pause(consumer.assignment())
-        yield consumer
+        with closing(consumer):
+            yield consumer
 
 
 def cold(bench: Bench, targets: int = 1) -> Measured:
     """Measure ``migrate`` of a stopped group, from the start of its process to its exit."""
-    with bench.new_groups(targets) as groups:
+    with bench.hand_over(targets) as groups:
         return bench.ours("migrate", bench.spec(groups), *_NOW)
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
     """Measure a ``migrate`` that waits: from when the last member begins to leave to the second client's read-back."""
-    with bench.new_groups(targets) as groups, bench.member() as member:
+    with bench.hand_over(targets) as groups, bench.member(groups.old) as member:
         process = subprocess.Popen(
             bench.command("migrate", bench.spec(groups), *_NOW, "--wait", "120s"),
             env=ENVIRONMENT,
@@ -223,41 +233,52 @@ def warm(bench: Bench, targets: int = 1) -> Measured:
             stderr=subprocess.PIPE,
             text=True,
         )
-        said = process.stderr
-        if said is None or not any("with 1 member" in line for line in said):
-            raise SystemExit("migrate did not wait")
+        lines = process.stderr
+        assert lines is not None  # noqa: S101  for mypy: stderr is a pipe
+        said: list[str] = []
+        if not any("with 1 member" in line for line in _kept(lines, said)):
+            raise SystemExit(f"migrate did not wait: {''.join(said)}")
         left, before = time.perf_counter(), cpu_so_far(process.pid)
         member.close()
-        done = next(((time.perf_counter(), cpu_so_far(process.pid)) for line in said if _DONE in line), None)
-        said.read()
+        done = next(
+            ((time.perf_counter(), cpu_so_far(process.pid)) for line in _kept(lines, said) if _DONE in line), None
+        )
+        said += lines
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if done is None or process.returncode:
-            raise SystemExit(f"migrate ended with {process.returncode}")
+            raise SystemExit(f"migrate ended with {process.returncode}: {''.join(said)}")
     return Measured(done[0] - left, done[1] - before, usage.ru_maxrss / 1024)
+
+
+def _kept(lines: Iterable[str], said: list[str]) -> Iterator[str]:
+    """Yield the lines, and keep them in ``said``."""
+    for line in lines:
+        said.append(line)
+        yield line
 
 
 def bare(bench: Bench) -> Measured:
     """Measure scripts/bench_bare.py."""
-    with bench.new_groups() as [group]:
+    with bench.hand_over() as (old, [group]):
         script = Path(__file__).with_name("bench_bare.py")
-        return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, _OLD, group])
+        return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, old, group])
 
 
 def kafka(bench: Bench) -> Measured:
     """Measure state, export, execute and describe of Kafka's own tool; the export is used as its --from-file."""
-    with bench.new_groups() as [group]:
+    with bench.hand_over() as (old, [group]):
         file = bench.folder / "offsets.csv"
-        state = bench.kafka("--describe", "--state", "--group", _OLD)
-        exported = exported_by_kafka(bench, file)
+        state = bench.kafka("--describe", "--state", "--group", old)
+        exported = exported_by_kafka(bench, old, file)
         execute = bench.kafka("--reset-offsets", "--from-file", str(file), "--execute", "--group", group)
         describe = bench.kafka("--describe", "--group", group)
         return Measured.of_all((state, exported, execute, describe))
 
 
-def exported_by_kafka(bench: Bench, file: Path) -> Measured:
+def exported_by_kafka(bench: Bench, group: str, file: Path) -> Measured:
     """Measure the export by Kafka's own tool, with its stdout as the file; exit if it lacks a partition."""
-    to_current = ("--reset-offsets", "--to-current", "--all-topics", "--export", "--group", _OLD)
+    to_current = ("--reset-offsets", "--to-current", "--all-topics", "--export", "--group", group)
     measured = run(bench.kafka_command(*to_current), file)
     lines = [line for line in file.read_text().splitlines() if line]
     if len(lines) != bench.partitions:
@@ -268,7 +289,7 @@ def exported_by_kafka(bench: Bench, file: Path) -> Measured:
 
 def export(bench: Bench) -> Measured:
     """Measure ``kafka-consumer-groups --export``."""
-    return exported_by_kafka(bench, bench.folder / "export.csv")
+    return exported_by_kafka(bench, _OLD, bench.folder / "export.csv")
 
 
 def csv(bench: Bench) -> Measured:
@@ -283,12 +304,12 @@ def parquet(bench: Bench) -> Measured:
 
 def kcl(bench: Bench) -> Measured:
     """Measure describe, seek and describe by kcl. The group is made first: kcl seeks in existing groups only."""
-    with bench.new_groups() as [group]:
+    with bench.hand_over() as (old, [group]):
         bench.make(group)
         server = ("--bootstrap-servers", bench.sandbox.bootstrap_servers)
         base = [str(bench.kcl), "--no-config-file", *server, "group"]
-        seek = ["seek", group, "--to-group", _OLD, "--allow-new-topics", "--yes"]
-        steps = (["describe", _OLD], seek, ["describe", group])
+        seek = ["seek", group, "--to-group", old, "--allow-new-topics", "--yes"]
+        steps = (["describe", old], seek, ["describe", group])
         return Measured.of_all([run([*base, *step]) for step in steps])
 
 

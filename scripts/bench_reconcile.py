@@ -118,6 +118,10 @@ def main() -> int:
         return 0
     wanted = [(size, "parquet") for size in options.sizes.split(",") if size]
     wanted += [(size, "csv") for size in options.csv.split(",") if size]
+    if unknown := [size for size, _ in wanted if size not in SIZES]:
+        parser.error(f"{unknown[0]} is no size: name some of {','.join(SIZES)}")
+    if options.folder and not options.folder.is_dir():
+        parser.error(f"--folder {options.folder} is no folder: make it first")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         warm_up = Path(folder) / "first"
         warm_up.mkdir()

@@ -134,9 +134,10 @@ class FleetCommand:
 
         folder, path = str(self.run.folder), self.run.folder / "fleet.html"
         reconcile, audit, back = (f"`migrate-groups {shell_command(each, [folder])}`" for each in _LATER)
-        left = [f"Next: {reconcile}", f"Once the new groups have committed: {audit}", f"Back: {back}"]
-        if failed := sum(1 for each in done.groups if each.exit_code):
-            left = [f"{counted(failed, 'group')} left: the same command goes on with them", *left]
+        failed = sum(1 for each in done.groups if each.exit_code)
+        left = [f"{counted(failed, 'group')} left: the same command goes on with them"] if failed else []
+        if failed < len(done.groups):
+            left += [f"Next: {reconcile}", f"Once the new groups have committed: {audit}", f"Back: {back}"]
         page = done.page(left).encode()
         try:
             write_whole(path, lambda file: file.write(page), replace=True)

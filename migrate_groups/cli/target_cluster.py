@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
 
 MOST_RECORDS = 200_000
-AcceptReread = Annotated[
-    int,
-    typer.Option(
-        "--accept-reread",
-        metavar="N",
-        min=0,
-        help="Accept a translated offset that is too low by at most N records, which the group reads again.",
-    ),
-]
 MaxRecords = Annotated[
     int,
     typer.Option(
@@ -104,7 +95,16 @@ class Copies(NamedTuple):
             "it: the same name, or the name after a prefix and a dot.",
         ),
     ] = None
-    accept_reread: AcceptReread = 0
+    accept_reread: Annotated[
+        int,
+        typer.Option(
+            "--accept-reread",
+            metavar="N",
+            min=0,
+            help="Accept an offset on the target cluster that is too low by at most N records, which the group reads "
+            "again.",
+        ),
+    ] = 0
     trust_copy: Annotated[
         list[str] | None,
         typer.Option(

@@ -91,7 +91,8 @@ def guard(
         not (execution.moved or execution.not_watched)
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
-        clock.sleep(min(_POLL_SECONDS, left))
+        # At full seconds, so that the readings of all groups of a fleet are sent together.
+        clock.sleep(min(_POLL_SECONDS - clock.monotonic() % _POLL_SECONDS, left))
         if execution.verb is Verb.HAND_OVER:
             # Before the source groups, so that the last reading of the guard is of them.
             execution = with_first_signs(reader, execution, clock)

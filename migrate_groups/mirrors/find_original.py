@@ -7,7 +7,6 @@ other producers may have written to the copy. The group must continue after the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import replace
 from typing import NamedTuple
 
 from migrate_groups.mirrors.find_position import find_position
@@ -62,31 +61,29 @@ def find_original(copy: LogPart, committed: int, original: CopyPart, there: int 
         return Original(undetermined("too many identical records to tell them apart"))
     if everything is None or until is None:
         return Original(different("the records do not follow each other as on the target", len(copy.prints)))
-    if cut:
-        last = max(until.indices)
-        is_only = until.restarts == 0 and len(until.ends) == 1
-        possible = [last] if is_only else _identical(original, last)
-        lowest, highest = possible[0] + 1, possible[-1] + 1
-    else:  # the group has read nothing
-        possible = _identical(original, min(everything.indices))
-        lowest, highest = possible[0], possible[-1]
+    if cut and until.restarts == 0 and len(until.ends) == 1:
+        start = until.indices[-1] + 1
+    else:
+        # Identical records can't be told apart here, so it must be another one that is the last, or the first.
+        indexed = [*enumerate(original.prints)]
+        last, first = ({each: index for index, each in pairs} for pairs in (indexed, reversed(indexed)))
+        start = max(last[each] for each in copy.prints[:cut]) + 1 if cut else min(first[each] for each in copy.prints)
+        if original.prints.count(original.prints[start - 1 if cut else start]) > 1:
+            return Original(undetermined("too many identical records to tell them apart"))
     found = Position(
         status=Status.EXACT,
-        offset=_offset(original, lowest),
+        offset=_offset(original, start),
         method=Method.WALK,
         compared=len(copy.prints),
-        counts=_counts(original, there, lowest),
+        counts=_counts(original, there, start),
         before=copy.prints[cut - 1] if cut else None,
         after=copy.prints[cut] if cut < len(copy.prints) else None,
     )
     # After the committed offset the mirror may have begun again with records that were read before those in `copy`.
-    missed = {index for index in everything.indices[cut:] if index < lowest} - {*until.indices}
+    missed = {index for index in everything.indices[cut:] if index < start} - {*until.indices}
     if missed and copy.from_start:
         reason = f"the copy begins with later records than {counted(len(missed), 'record')} that the group has not read"
         return Original(different(reason, len(copy.prints)))
-    if lowest != highest:
-        reason = f"{counted(highest - lowest + 1, 'possible offset')} among identical records"
-        found = replace(found, status=Status.AMBIGUOUS, reason=reason, reread=highest - lowest)
     return _with_following(found, original, is_certain=not missed)
 
 
@@ -102,11 +99,6 @@ def _compacted(copy: LogPart, committed: int, original: CopyPart, there: int | N
     if found is None or found.status is Status.NOT_MIRRORED:
         return undetermined("compaction has removed the records beside the committed offset")
     return found
-
-
-def _identical(original: CopyPart, index: int) -> list[int]:
-    """Return the indices of the records that are identical with one record, ascending."""
-    return [other for other, each in enumerate(original.prints) if each == original.prints[index]]
 
 
 def _offset(original: CopyPart, index: int) -> int:

@@ -22,11 +22,12 @@ class Size(NamedTuple):
     """The limits within which a GitHub comment is drawn.
 
     rows: the highest number of rows in a table, and of groups in the comment. characters: the highest number of
-    characters in a name or a reason.
+    characters in a name or a reason. details: the highest number of groups whose details are shown.
     """
 
     rows: int
     characters: int
+    details: int = 1_000_000
 
 
 WHOLE = Size(1_000_000, 2_000)
@@ -45,20 +46,23 @@ _SIZES = (
     Size(10, 60),
     Size(5, 40),
 )
+# Of a fleet, each group has a line before any group has its details.
+_DETAILS_FIRST = (WHOLE, *(Size(1_000, 300, number) for number in (300, 100, 30, 10, 3, 0)), *_SIZES[1:])
 
 
 def draw(result: Result) -> str:
     """Return a result as GitHub Markdown of at most 64,000 bytes; a larger result is cut."""
-    return fitting(lambda size: _blocks(result, size))
+    has_details = any(each.groups for each in result.details)
+    return fitting(lambda size: _blocks(result, size), _DETAILS_FIRST if has_details else _SIZES)
 
 
-def fitting(render: Callable[[Size], Iterable[str]]) -> str:
+def fitting(render: Callable[[Size], Iterable[str]], sizes: Iterable[Size] = _SIZES) -> str:
     """Return a GitHub comment as Markdown of at most 64,000 bytes.
 
     render: returns the paragraphs, tables and sections of the comment for the given limits. It is called with lower and
     lower limits until the comment fits.
     """
-    texts = (_joined(render(size)) for size in _SIZES)
+    texts = (_joined(render(size)) for size in sizes)
     return next(text for text in texts if text is not None)
 
 
@@ -82,8 +86,9 @@ def _blocks(result: Result, size: Size) -> Iterator[str]:
     yield from (_table(each, size) for each in (*tables, *details) if not (each.groups or each.folded))
     yield "\n".join(_item(each.columns, row, size) for each in tables for row in each.pressing)
     yield from (_folded(each, size) for each in tables if each.folded)
-    for table in grouped:
-        yield from _by_group(table, size)
+    for most, of in ((size.rows, tables), (size.details, details)):
+        for table in of:
+            yield from _by_group(table, size, min(most, size.rows)) if table.groups else ()
     yield from (_folded(each, size) for each in details if each.folded)
     yield from (_line(each, WHOLE) for each in result.lines if each.tone is Tone.PLAIN)
     if result.command:
@@ -97,16 +102,16 @@ def _table(table: Table[Any], size: Size) -> str:
     return title + _of_rows(table.columns, shown, table.left_out(len(shown)), size)
 
 
-def _by_group(table: Table[Any], size: Size) -> Iterator[str]:
+def _by_group(table: Table[Any], size: Size, most: int) -> Iterator[str]:
     groups = table.by_group()
-    for group, rows in [*groups.items()][: size.rows]:
+    for group, rows in [*groups.items()][:most]:
         about = table.groups.text(rows) if table.groups else ""
         rest = more(len(rows) - size.rows, table.thing)
         # Until the next empty line GitHub interprets no Markdown within HTML, and within <code> no mention (@name).
         summary = f"<code>{html.escape(cut(group, size.characters))}</code>"
         summary += f": {html.escape(about)}" if about else ""
         yield _details(summary, _of_rows(table.columns[1:], rows[: size.rows], rest, size))
-    yield more(len(groups) - size.rows, "group")
+    yield more(len(groups) - most, "group")
     yield table.left_out(len(table.rows))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -144,13 +144,13 @@ def _checks(checks: Sequence[Check]) -> Table[Check]:
 
 def _hand_overs(plan: Plan) -> Table[_HandOver]:
     elsewhere = plan.translation.group if plan.translation else None
-    found: dict[tuple[str | None, str], _HandOver] = {}
+    topics: dict[tuple[str | None, str], set[str]] = defaultdict(set)
+    counts: dict[tuple[str | None, str], Counter[Action]] = defaultdict(Counter)
     for change in plan.changes:
-        source = change.source_group or elsewhere
-        pair = found.setdefault((source, change.group), _HandOver(source, change.group, set(), Counter()))
-        pair.counts[change.action] += 1
-        pair.topics.add(change.topic)
-    rows = [*found.values()]
+        pair = change.source_group or elsewhere, change.group
+        topics[pair].add(change.topic)
+        counts[pair][change.action] += 1
+    rows = [_HandOver(*pair, of_pair, counts[pair]) for pair, of_pair in topics.items()]
     actions = [each for each in Action if each is not Action.NOT_MIRRORED or any(row.counts[each] for row in rows)]
     columns: list[Column[_HandOver]] = [
         Column("from", NAME._replace(unknown="(set)"), lambda row: row.source),
@@ -196,7 +196,7 @@ def _origins(plan: Plan) -> dict[tuple[str, TopicPartition], str]:
     texts = {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
     return {
         (change.group, change.topic_partition): texts[change.topic_partition]
-        for change in plan.changes
+        for change in (plan.changes if texts else ())
         if change.topic_partition in texts
     }
 

@@ -20,7 +20,16 @@ from migrate_groups.sandbox.mirror_maker import mirror_maker
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli
-from tests.support.cluster_move import Mirrored, Moved, broker_fails, mirror_killed, mirrored, moving, tool_killed
+from tests.support.cluster_move import (
+    Mirrored,
+    Moved,
+    broker_fails,
+    mirror_killed,
+    mirrored,
+    moving,
+    there_and_back,
+    tool_killed,
+)
 
 CAREFUL = {"target.producer.enable.idempotence": "true", "target.offset.flush.interval.ms": "1000"}
 RUNS = 1  # moves of each kind of fault; the number of a move is its seed
@@ -74,6 +83,15 @@ def test_a_move_survives_kills_of_mirrormaker(clusters, tmp_path, seed):
     """MirrorMaker 2 is killed and started again up to two times, before the application stops."""
     with clusters.move(tmp_path, "mirror", seed) as (move, _):
         check(mirror_killed(move))
+
+
+def test_a_group_goes_there_and_back(clusters, tmp_path):
+    """A group moves, consumes on the target while MirrorMaker 2 is killed, and goes back with ``hand-back``.
+
+    Of three applications, each record was processed by one: neither skipped nor processed again.
+    """
+    with clusters.move(tmp_path, "there and back", 1) as (move, _):
+        check(there_and_back(move))
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,10 +50,10 @@ class Moved:
     """The record counts after a move to another cluster, and other facts about the move.
 
     records: the number of records from the group's first committed offset to the log end. skipped: how many of them
-    were processed on neither cluster. again: how many of them were processed on both. fault: a description of the
-    fault. halted: whether the command reached the step at which it had to halt. runs: how often the command was run.
-    seconds: from the stop of the last consumer on the source cluster to the notice
-    that the applications may start on the target cluster.
+    were processed by no application. again: how many of them were processed by more than one. fault: a description
+    of the fault. halted: whether the command reached the step at which it had to halt. runs: how often the command was
+    run. seconds: from the stop of the last consumer on the source cluster to the notice that the applications may
+    start on the target cluster.
     """
 
     records: int
@@ -151,28 +152,36 @@ class Move:
 
         code: the exit code of the command so far.
         """
+        self.complete(code)
+        return self.counted(self.old, Application(self.pair.target, self.group, self.pair.copy))
+
+    def complete(self, code: int) -> None:
+        """Run the command again until it succeeds. code: the exit code of the command so far."""
         while code:
             assert self.runs < 4, "the same command again does not complete the move"
             code = self.migrate()
+
+    def counted(self, *applications: Application) -> Moved:
+        """Let the last of these applications process all records, stop it, and count the records of all of them."""
         produced = self.pair.producing.flush()
         wanted = [
             number
             for number in range(produced)
             if number // self.pair.partitions >= self._first[number % self.pair.partitions]
         ]
-        new = Application(self.pair.target, self.group, self.pair.copy)
         last = wanted[-self.pair.partitions :]
 
         def done() -> bool:
-            new.process()
-            return all(new.ledger[number] or self.old.ledger[number] for number in last)
+            applications[-1].process()
+            return all(any(each.ledger[number] for each in applications) for number in last)
 
         until(done, seconds=_SECONDS)
-        new.stop()
+        applications[-1].stop()
+        by = Counter(number for each in applications for number, times in each.ledger.items() if times)
         return Moved(
             records=len(wanted),
-            skipped=sum(not self.old.ledger[number] and not new.ledger[number] for number in wanted),
-            again=sum(1 for number in self.old.ledger if new.ledger[number]),
+            skipped=sum(not by[number] for number in wanted),
+            again=sum(times > 1 for times in by.values()),
             fault=self.fault,
             halted=self.halted,
             runs=self.runs,
@@ -203,6 +212,28 @@ def mirror_killed(move: Move, kills: int | None = None) -> Moved:
     move.consume_for(move.rng.uniform(0.2, 6))
     move.fault = f"mirror killed {kills} times"
     return move.result(move.migrate())
+
+
+def there_and_back(move: Move) -> Moved:
+    """Move the group, let it process records on the target, and hand it back. Kill MirrorMaker 2 on the target."""
+    maker, rng = move.pair.maker, move.rng
+    move.complete(move.migrate())
+    there = Application(move.pair.target, move.group, move.pair.copy)
+    for begins_again in (False, True):
+        if begins_again:
+            maker.kill()
+            maker.start()
+        most = sum(there.ledger.values()) + rng.randint(100, 300)
+
+        def enough(most: int = most) -> bool:
+            there.process()
+            return sum(there.ledger.values()) > most
+
+        until(enough, seconds=_SECONDS)
+    there.stop()
+    move.fault = "mirror killed while the group was on the target"
+    move.cli("hand-back", "move.toml.run", "--yes", "--timeout", "30s")
+    return move.counted(move.old, there, Application(move.pair.source, move.group, move.pair.topic))
 
 
 def tool_killed(move: Move, step: int) -> Moved:

@@ -110,7 +110,9 @@ class Case:
         skipped = {
             each.number for each in copies if each.offset >= committed and each.number < found.offset
         } & still - read
-        if Counter(self._contents(skipped)) - Counter(self._contents(each for each in read if each >= found.offset)):
+        if Counter(self._contents(skipped)) - Counter(
+            self._contents(each for each in read if each >= found.offset or each not in still)
+        ):
             return "skips a record"
         again = {each for each in read & still if each >= found.offset}
         new = Counter(self._contents(each for each in still - read if each < found.offset))

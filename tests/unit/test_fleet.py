@@ -179,6 +179,23 @@ def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
     assert "1 of 2 groups would not be handed over: stock (refused)" in cli(*DRY, code=3).stderr
 
 
+def test_a_comment_has_a_line_for_each_of_hundreds_of_groups(cli):
+    """A comment on hundreds of groups has totals, refusals first, and a line for each group, before it cuts details."""
+    for cluster in (cli.source, cli.target):
+        cluster.create_topic("many", 20)
+    for number in range(300):
+        for partition in range(1 if number == 150 else 20):
+            cli.target.commit(f"g{number:03}", TopicPartition("many", partition), 0)
+    fleet(cli)
+    comment = cli("migrate", "groups.toml", "--dry-run", "--format", "markdown", code=3).stdout
+    assert len(comment.encode()) <= 64_000
+    rows = [line for line in comment.splitlines() if line.startswith("| `g")]
+    assert len(rows) == 300
+    assert rows[0].startswith("| `g150` | `new.g150` | refused |")
+    assert 20 <= comment.count("<details>") < 300
+    assert "| total | 300 | 1 | 299 | 5,980 |" in comment
+
+
 def test_only_what_was_reviewed_is_moved(cli):
     """With ``--approved``, a group is refused if it was deleted, or has committed in a new topic.
 

@@ -37,7 +37,7 @@ def windows(request, monkeypatch):
 
 @pytest.mark.usefixtures("windows")
 def test_no_offset_translated_back_is_wrong():
-    """A group that returns skips no record and reads none again; at an ambiguous offset it reads at most ``reread``.
+    """A group that returns skips no record and reads none again.
 
     It leaves no unread record of another producer behind. This holds for honest and dishonest mirrors.
     """

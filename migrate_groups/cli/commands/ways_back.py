@@ -17,7 +17,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.plans import conclude_dry_run
 from migrate_groups.cli.receipts import in_file_name
-from migrate_groups.cli.target_cluster import MOST_RECORDS, AcceptReread, MaxRecords, TargetCluster
+from migrate_groups.cli.target_cluster import MOST_RECORDS, MaxRecords, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
@@ -93,7 +93,6 @@ def hand_back(
     reference: options.Reference = "",
     events: options.Events = None,
     output_format: Format = "table",
-    accept_reread: AcceptReread = 0,
     max_records: MaxRecords = MOST_RECORDS,
     target: TargetCluster,
     connection: Connection,
@@ -114,10 +113,9 @@ def hand_back(
 
     seconds = parse_duration(wait, "--wait")
     terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events)
-    given = {"--accept-reread": bool(accept_reread), "--max-records": max_records != MOST_RECORDS}
-    target.check(alone=next((option for option, is_given in given.items() if is_given), None))
+    target.check(alone="--max-records" if max_records != MOST_RECORDS else None)
     if target.is_named:
-        _move_back(run, connection, target, terminal, MoveBack(seconds, accept_reread, max_records), dry_run=dry_run)
+        _move_back(run, connection, target, terminal, MoveBack(seconds, max_records), dry_run=dry_run)
         return
     done = _go(run, Verb.HAND_BACK, connection, terminal, dry_run=dry_run, wait=seconds)
     if done:
@@ -314,10 +312,12 @@ def _go(
 
 
 class MoveBack(NamedTuple):
-    """How to move a group back to its cluster. wait: the most seconds until it has stopped. The others are options."""
+    """How to move a group back to its cluster.
+
+    wait: the most seconds until it has stopped. max_records: as in `Mirror`.
+    """
 
     wait: float
-    accept_reread: int
     max_records: int
 
 
@@ -344,7 +344,7 @@ def _move_back(
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
         mirror = Mirror(there, here, TopicNames(), how.max_records)
-        wanted = move_back(receipt, RunDir(run), mirror, how.accept_reread)
+        wanted = move_back(receipt, RunDir(run), mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         written.run.set(wanted.run.folder)

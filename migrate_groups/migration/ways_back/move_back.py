@@ -20,14 +20,13 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.text import some
 
 
-def move_back(receipt: Receipt, run: RunDir, mirror: Mirror, accept_reread: int = 0) -> MigrateRequest:
+def move_back(receipt: Receipt, run: RunDir, mirror: Mirror) -> MigrateRequest:
     """Return the request that moves a group back to the cluster from which a run has moved it.
 
     Its offsets in the mirror's copies are translated to the topics that were copied, which needs no other mirror. The
     request has a run directory of its own, the folder ``hand-back`` in that of the run.
 
-    run: of the move. mirror: its source cluster is the one to which the run has moved the group. accept_reread: how
-    many records of a partition the group may read again, if the exact offset is not known.
+    run: of the move. mirror: its source cluster is the one to which the run has moved the group.
 
     Raises `Refused` if the receipt (the record of the run) forbids it, or if the run has moved the topics to several
     groups; `UsageError` if the run is not a move to another cluster; `GroupNotFound`; `ClusterUnavailable` and
@@ -54,7 +53,7 @@ def move_back(receipt: Receipt, run: RunDir, mirror: Mirror, accept_reread: int 
     target = SplitTarget(group=moved.group, topics=tuple(map(TopicPattern, sorted(copies))))
     stay = sorted(own_topics(reader, existing_group(reader, groups[0])) - copies)
     spec = SplitSpec(source=groups[0], targets=(target,), stay=tuple(map(TopicPattern, stay)))
-    options = replace(hand_over.options, on_existing="forward", accept_reread=accept_reread, trust_copy=())
+    options = replace(hand_over.options, on_existing="forward", accept_reread=0, trust_copy=())
     names = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from migrate_groups.planning.change import Action, Origin
@@ -24,21 +24,22 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     if facts.verb is not Verb.HAND_OVER:
         return undone_by(facts, receipt)
     handed: dict[Place, list[Place]] = defaultdict(list)
-    stopped_at: dict[Place, int | None] = {}
+    stopped_at: dict[Place, int] = {}
     restored: set[Place] = set()
     written: set[Place] = set()
+    stopped: int | None
     elsewhere = plan.cluster_id if plan.translation else ""
     copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
     for change in plan.changes:
         partition = change.topic_partition
         if plan.translation is not None and (of := copies.get(partition)) is not None:
-            source = GroupAt(plan.translation.group), of.source
-            stopped_at[source] = of.stopped_at
+            source, stopped = (GroupAt(plan.translation.group), of.source), of.stopped_at
         elif change.source_group not in (None, change.group):
-            source = GroupAt(change.source_group or ""), partition
-            stopped_at[source] = change.handed_over_at
+            source, stopped = (GroupAt(change.source_group or ""), partition), change.handed_over_at
         else:
             continue
+        if stopped is not None:
+            stopped_at[source] = stopped
         handed[source].append((GroupAt(change.group, elsewhere), partition))
         if change.origin is Origin.RESTORED:
             restored.add(source)
@@ -49,8 +50,8 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
     return replace(
         facts,
-        handed=_sorted(handed),
-        stopped_at=_known(stopped_at),
+        handed=handed,
+        stopped_at=stopped_at,
         elsewhere=elsewhere,
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
         resumed=frozenset(resumed),
@@ -73,11 +74,12 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
         _place(source): source.stopped_at
         for partition in receipt.partition_states.values()
         for source in partition.handed_over_by
+        if source.stopped_at is not None
     }
     return replace(
         facts,
-        handed=_sorted(handed),
-        stopped_at=_known({place: stopped_at[place] for place in handed}),
+        handed=handed,
+        stopped_at={place: stopped_at[place] for place in handed if place in stopped_at},
         elsewhere=elsewhere,
         here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
@@ -109,11 +111,3 @@ def _by_source(partitions: Iterable[PartitionState], cluster: str = "") -> dict[
         for source in partition.handed_over_by:
             handed[_place(source)].append(target)
     return handed
-
-
-def _sorted(handed: Mapping[Place, Iterable[Place]]) -> dict[Place, tuple[Place, ...]]:
-    return {source: tuple(sorted(targets)) for source, targets in handed.items()}
-
-
-def _known(offsets: Mapping[Place, int | None]) -> dict[Place, int]:
-    return {source: offset for source, offset in offsets.items() if offset is not None}

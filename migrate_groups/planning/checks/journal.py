@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ class JournalFacts:
 
     run: str
     verb: Verb
-    handed: Mapping[Place, tuple[Place, ...]] = field(default_factory=dict)
+    handed: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
     stopped_at: Mapping[Place, int] = field(default_factory=dict)
     here: str = ""
     elsewhere: str = ""

@@ -86,8 +86,9 @@ def hand_over(facts: HandOverFacts) -> Judgement:
     wanted = facts.wanted
     if not wanted:
         return Verdict.REFUSE, f"the file has no offsets to write: {facts.advice.read_again}"
+    sources = {each.source_group for each in wanted if each.source_group is not None}
     takers: dict[tuple[str, TopicPartition], set[str]] = defaultdict(set)
-    for each in wanted:
+    for each in wanted if len({each.group for each in wanted}) > 1 else ():
         if each.source_group is not None:
             takers[each.source_group, each.topic_partition].add(each.group)
     warnings = []
@@ -101,7 +102,7 @@ def hand_over(facts: HandOverFacts) -> Judgement:
         )
     if warnings:
         return Verdict.WARN, "; ".join(warnings)
-    return Verdict.PASS, f"handed over by {some({source for source, _ in takers})}"
+    return Verdict.PASS, f"handed over by {some(sources)}"
 
 
 def same_topics(facts: HandOverFacts) -> Judgement:

@@ -149,22 +149,24 @@ def not_moved(facts: HandOverFacts) -> Judgement:
     """
     wanted, survey = facts.wanted, facts.survey
     # By source group and partition, because several target groups may get the same partition.
-    changes: dict[tuple[str, TopicPartition], str] = {}
-    gone = set()
+    moved: dict[tuple[str, TopicPartition], str] = {}
+    compared, gone = set(), set()
     for each in wanted:
         if each.source_group is None:
             continue
-        now = survey.committed[each.source_group].get(each.topic_partition)
+        place = each.source_group, (partition := each.topic_partition)
+        now = survey.committed[each.source_group].get(partition)
         if now is None and each.start is not None:
-            gone.add((each.source_group, each.topic_partition))
-        else:
-            changes[each.source_group, each.topic_partition] = _change(each, now)
-    moved = {place: f"{place[1]} {change}" for place, change in changes.items() if change}
-    if not changes:
+            gone.add(place)
+            continue
+        compared.add(place)
+        if change := _change(each, now):
+            moved[place] = f"{partition} {change}"
+    if not compared:
         reason = "no committed offset of the snapshot is left to compare" if gone else NO_SOURCE_GROUP
         return Verdict.NOT_APPLICABLE, reason
     if not moved and gone:
-        reason = f"{counted(len(changes), 'partition')} as in the snapshot, {len(gone):,} no longer has an offset"
+        reason = f"{counted(len(compared), 'partition')} as in the snapshot, {len(gone):,} no longer has an offset"
         return Verdict.PASS, reason
     if not moved:
         return Verdict.PASS, "the source groups have the committed offsets of the snapshot"
@@ -212,7 +214,7 @@ def _change(wanted: Change, now: CommittedOffset | None) -> str:
 
     now: None if neither the group nor the snapshot has an offset.
     """
-    if now is None:
+    if now is None or now == wanted.committed:
         return ""
     if wanted.start is None:
         return f"no offset → {now.offset}"

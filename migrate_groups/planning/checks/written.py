@@ -23,7 +23,7 @@ def metadata(facts: Facts) -> Judgement | None:
     lengths = {
         f"{change.group} {change.topic_partition}": metadata_length(change.after.metadata)
         for change in facts.changes
-        if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
+        if change.after is not None and change.after.metadata and change.action is not Action.UNCHANGED
     }
     if not lengths:
         return None
