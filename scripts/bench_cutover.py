@@ -4,6 +4,7 @@ Usage: ``.venv/bin/python scripts/bench_cutover.py`` (``scripts/test`` makes .ve
 group of ``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
+- ``copy``: the same with ``--copy``, which claims nothing
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
 - ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
@@ -213,10 +214,10 @@ class Bench:
             yield consumer
 
 
-def cold(bench: Bench, targets: int = 1) -> Measured:
+def cold(bench: Bench, targets: int = 1, *options: str) -> Measured:
     """Measure ``migrate`` of a stopped group, from the start of its process to its exit."""
     with bench.hand_over(targets) as groups:
-        return bench.ours("migrate", bench.spec(groups), *_NOW)
+        return bench.ours("migrate", bench.spec(groups), *_NOW, *options)
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
@@ -313,6 +314,7 @@ def kcl(bench: Bench) -> Measured:
 CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
     "cold": cold,
     "warm": warm,
+    "copy": lambda bench: cold(bench, 1, "--copy"),
     "cold-split": lambda bench: cold(bench, bench.targets),
     "warm-split": lambda bench: warm(bench, bench.targets),
     "bare": bare,
@@ -330,6 +332,7 @@ RATIOS = (
     ("warm", "kafka"),
     ("cold", "kafka"),
     ("cold", "bare"),
+    ("cold", "copy"),
     ("warm", "bare"),
     ("csv", "export"),
     ("parquet", "export"),
