@@ -9,7 +9,7 @@ group of ``--partitions`` partitions, and runs whole processes in turns, each me
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
 - ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
-- ``kcl``, if ``--kcl`` names the program: describe, seek, describe
+- ``kcl``, if it is on the PATH or ``--kcl`` names it: describe, seek, describe
 
 With several numbers of partitions the script also prints how the medians grow. Above 15,000 partitions the Kafka has
 three brokers, because a broker that may open 20,000 files holds about 19,000 partitions.
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,7 @@ class Bench:
     kcl: the path of the program kcl; None: it does not take part.
     """
 
-    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: Path | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: str | None = None) -> None:
         self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
         self.kcl = kcl
         self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
@@ -339,7 +340,7 @@ RATIOS = (
 )
 
 
-def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None) -> Runs:
+def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: str | None = None) -> Runs:
     """Start a Kafka with the source group, and measure these contenders in turns; the first turn does not count.
 
     kcl: the path of the program kcl, if it is one of the contenders.
@@ -369,12 +370,16 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, nargs="+", default=[10_000])
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
-    parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
+    parser.add_argument(
+        "--kcl", default=shutil.which("kcl"), metavar="PATH", help="the program kcl (default: on the PATH)"
+    )
     options = parser.parse_args()
+    if options.kcl and not shutil.which(options.kcl):
+        parser.error(f"--kcl {options.kcl} is no program")
     names = options.only or [name for name in CONTENDERS if options.targets > 1 or not name.endswith("-split")]
     if "kcl" in names and options.kcl is None:
         names = [name for name in names if name != "kcl"]
-        print("kcl is left out: name the program with --kcl", file=sys.stderr)
+        print("kcl is not on the PATH, so it is left out: name the program with --kcl", file=sys.stderr)
     found = {size: measure(size, options.targets, names, options.runs, options.kcl) for size in options.partitions}
     report(options, {f"{size:,} partitions": runs for size, runs in found.items()}, RATIOS, targets=options.targets)
     if len(found) > 1:
