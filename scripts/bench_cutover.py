@@ -4,11 +4,12 @@ Usage: ``.venv/bin/python scripts/bench_cutover.py`` (``scripts/test`` makes .ve
 group of ``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
+- ``copy``: the same with ``--copy``, which claims nothing
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
 - ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
-- ``kcl``, if ``--kcl`` names the program: describe, seek, describe
+- ``kcl``, if it is on the PATH or ``--kcl`` names it: describe, seek, describe
 
 With several numbers of partitions the script also prints how the medians grow. Above 15,000 partitions the Kafka has
 three brokers, because a broker that may open 20,000 files holds about 19,000 partitions.
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,7 +94,7 @@ class Bench:
     kcl: the path of the program kcl; None: it does not take part.
     """
 
-    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: Path | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: str | None = None) -> None:
         self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
         self.kcl = kcl
         self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
@@ -216,10 +218,10 @@ class Bench:
             yield consumer
 
 
-def cold(bench: Bench, targets: int = 1) -> Measured:
+def cold(bench: Bench, targets: int = 1, *options: str) -> Measured:
     """Measure ``migrate`` of a stopped group, from the start of its process to its exit."""
     with bench.hand_over(targets) as groups:
-        return bench.ours("migrate", bench.spec(groups), *_NOW)
+        return bench.ours("migrate", bench.spec(groups), *_NOW, *options)
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
@@ -316,6 +318,7 @@ def kcl(bench: Bench) -> Measured:
 CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
     "cold": cold,
     "warm": warm,
+    "copy": lambda bench: cold(bench, 1, "--copy"),
     "cold-split": lambda bench: cold(bench, bench.targets),
     "warm-split": lambda bench: warm(bench, bench.targets),
     "bare": bare,
@@ -333,13 +336,14 @@ RATIOS = (
     ("warm", "kafka"),
     ("cold", "kafka"),
     ("cold", "bare"),
+    ("cold", "copy"),
     ("warm", "bare"),
     ("csv", "export"),
     ("parquet", "export"),
 )
 
 
-def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None) -> Runs:
+def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: str | None = None) -> Runs:
     """Start a Kafka with the source group, and measure these contenders in turns; the first turn does not count.
 
     kcl: the path of the program kcl, if it is one of the contenders.
@@ -369,12 +373,16 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, nargs="+", default=[10_000])
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
-    parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
+    parser.add_argument(
+        "--kcl", default=shutil.which("kcl"), metavar="PATH", help="the program kcl (default: on the PATH)"
+    )
     options = parser.parse_args()
+    if options.kcl and not shutil.which(options.kcl):
+        parser.error(f"--kcl {options.kcl} is no program")
     names = options.only or [name for name in CONTENDERS if options.targets > 1 or not name.endswith("-split")]
     if "kcl" in names and options.kcl is None:
         names = [name for name in names if name != "kcl"]
-        print("kcl is left out: name the program with --kcl", file=sys.stderr)
+        print("kcl is not on the PATH, so it is left out: name the program with --kcl", file=sys.stderr)
     found = {size: measure(size, options.targets, names, options.runs, options.kcl) for size in options.partitions}
     report(options, {f"{size:,} partitions": runs for size, runs in found.items()}, RATIOS, targets=options.targets)
     if len(found) > 1:

@@ -91,6 +91,8 @@ def main() -> None:
     parser = options_of("Measure filter, split and export against polars.", runs=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
+    if options.rows < 1 or options.rows % (10 * _A_TOPIC):
+        parser.error(f"--rows {options.rows}: pass a multiple of {10 * _A_TOPIC:,}, because every tenth topic is kept")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         generate(folder / "snapshot.csv", options.rows)
