@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import kafka.errors as kafka_errors
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka import connection as connection_module
+from migrate_groups.kafka import group_requests
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 
 class Scripted(KafkaConnection):
@@ -83,6 +89,83 @@ def test_an_answer_of_a_broker_is_no_silence(error, message):
     """
     with pytest.raises(ClusterUnavailable, match=f"^{message}"):
         Scripted(error, timeout=0.1).run(request, doing="asking")
+
+
+class Opened:
+    """A client that sends nothing."""
+
+    is_closed = False
+
+    def run(self, request, deadline: float, seconds: float):
+        assert deadline > time.monotonic()
+        try:
+            request(self).send(None)
+        except StopIteration as end:
+            return end.value
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def opened(monkeypatch) -> list[Opened]:
+    """The clients that are opened, in order."""
+    clients: list[Opened] = []
+
+    def open_client(*_: object) -> Opened:
+        clients.append(Opened())
+        return clients[-1]
+
+    monkeypatch.setattr(connection_module, "open_client", open_client)
+    return clients
+
+
+PLACE, OFFSET = TopicPartition("t", 0), CommittedOffset(offset=1)
+
+
+def test_a_write_is_sent_again_if_another_thread_has_closed_the_client(monkeypatch, opened):
+    """A write is repeated with the client that another thread has opened since, which stays open."""
+    writer = KafkaPythonWriter(ClientConfig(bootstrap_servers="localhost:9092", timeout=20))
+    attempts = []
+
+    def commit_offsets(offsets, _):
+        async def ask(client, groups, into):
+            attempts.append(client)
+            if len(attempts) == 1:
+                writer._connection.close()
+                in_other_thread(lambda: writer._connection.run_once(nothing))
+                raise kafka_errors.KafkaConnectionError("closed")
+            into.found.update({group: dict.fromkeys(offsets[group], kafka_errors.NoError) for group in groups})
+
+        return ask
+
+    monkeypatch.setattr(group_requests, "commit_offsets", commit_offsets)
+    answers = writer.alter_offsets({"g": {PLACE: OFFSET}})
+    assert answers["g"][PLACE].answer is Answer.WRITTEN
+    assert attempts == opened
+    assert [each.is_closed for each in opened] == [True, False]
+
+
+def test_the_wait_for_a_turn_does_not_count(opened):
+    """A request that has waited for its turn longer than the time-out is sent all the same."""
+    connection = KafkaConnection(ClientConfig(bootstrap_servers="localhost:9092", timeout=0.1))
+    for _ in range(32):
+        connection._turns.acquire()
+    timer = threading.Timer(0.2, connection._turns.release)
+    timer.start()
+    connection.run_once(nothing)
+    timer.join()
+    assert [each.is_closed for each in opened] == [False]
+
+
+async def nothing(_: object) -> None:
+    """Send nothing."""
+
+
+def in_other_thread(call) -> None:
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
 
 
 def test_an_interrupt_while_kafka_pythons_thread_starts_is_an_interrupt(monkeypatch):
