@@ -36,6 +36,7 @@ from migrate_groups.spark.offsets_topic.offsets_at import KNOWN, PENDING, UNKNOW
 from migrate_groups.spark.offsets_topic.offsets_log import copied_log
 from tests.support.broker_world import BrokerWorld, broker_world, until, wait_for_coordinators
 from tests.support.cli import CliHere
+from tests.support.versions import NEEDS_THREE_BROKERS
 
 State = dict[tuple[str, int], int]
 """The committed offset of each group and partition."""
@@ -204,6 +205,7 @@ def judged(spark: SparkSession, log: CopiedLog, at: datetime | None, then: State
     return counts
 
 
+@NEEDS_THREE_BROKERS
 @pytest.mark.parametrize(
     ("groups", "turns"), [(60, 3), pytest.param(1_000, 9, marks=pytest.mark.long)], ids=["short", "long"]
 )
