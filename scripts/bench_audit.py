@@ -7,6 +7,7 @@ for 35 partitions, so that a million records have 14 commits of each partition. 
   next three counts.
 - audit: runs the whole audit job once. All groups were handed over at the start of the log.
 - history: runs the whole history job once, for all groups, at 50 moments, with known log ends.
+- moment: computes the committed offsets of all groups at the time of the middle record, as ``snapshot --log --at``.
 - advise: runs the job of ``advise --log`` once, on a log of its own: two applications share each group, with two
   members each, and one of them restarts. One record in 200 is that of a generation, all others are commits.
 
@@ -32,6 +33,7 @@ from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.history_job import run_history
+from migrate_groups.spark.offsets_topic.offsets_at import KNOWN, offsets_at
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, copied_log, decode
 from migrate_groups.spark.session import local_session
 from tests.support.offsets_records import commit_key, commit_value, generation, group_key, member
@@ -48,9 +50,9 @@ def main() -> None:
     """Write the records, run the jobs, and print a line for each size and job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("millions", type=int, nargs="*", default=[1, 5], help="millions of records (default: 1 and 5)")
-    parser.add_argument("--only", default="decode,audit,history", help="some of decode,audit,history,advise")
+    parser.add_argument("--only", default="decode,audit,history", help="some of decode,audit,history,moment,advise")
     options = parser.parse_args()
-    jobs = {"decode": _decode, "audit": _audit, "history": _history, "advise": _advise}
+    jobs = {"decode": _decode, "audit": _audit, "history": _history, "moment": _moment, "advise": _advise}
     with tempfile.TemporaryDirectory() as name, local_session() as spark:
         gateway: Any = spark.sparkContext._gateway
         logs: dict[str, CopiedLog] = {}
@@ -112,6 +114,15 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
         found = run_history(spark, files, log_ends, groups=None, every=every, now=now, out=tables)
     if found.found != _GROUPS:
         sys.exit(f"the history found {found.found} of {_GROUPS} groups")
+
+
+def _moment(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
+    records = sum(log.ends.values())
+    files = CopiedFiles(str(log.folder), _ranges(log), "bench")
+    rows = offsets_at(copied_log(spark, str(log.folder)), files, _time(records // 2))
+    found = {row["evidence"]: row["count"] for row in rows.groupBy("evidence").count().collect()}
+    if found != {KNOWN: _GROUPS * _TOPICS * _PARTITIONS}:
+        sys.exit(f"the offsets at the moment have this evidence: {found}")
 
 
 def _advise(spark: SparkSession, log: CopiedLog, folder: Path) -> None:

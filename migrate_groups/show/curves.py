@@ -20,7 +20,8 @@ class Curve(NamedTuple):
     """The lag over time of a group, or of a group on one topic, as SVG paths.
 
     name: of the group. highest: the highest known lag; None if no lag is known. line, area, dots: the curve, the area
-    below it, and a dot for each known lag. The paths have a gap where the lag is not known.
+    below it, and a dot for each known lag. The paths have a gap where the lag is not known. marks: the number of marked
+    times. marked: a vertical line at each.
     """
 
     name: str
@@ -29,13 +30,21 @@ class Curve(NamedTuple):
     line: str
     area: str
     dots: str
+    marks: int
+    marked: str
 
 
-def drawn(timeline: Sequence[Moment], most: int, file: str, name: Callable[[Moment], str | None]) -> dict[str, Any]:
+def drawn(
+    timeline: Sequence[Moment],
+    most: int,
+    file: str,
+    name: Callable[[Moment], str | None],
+    marks: Callable[[Moment], Sequence[datetime]] = lambda moment: (),
+) -> dict[str, Any]:
     """Return the variables of the Jinja template ``curves.html``, which draws curves of lag over time.
 
     most: the highest number of curves. Curves of whole groups come before curves of single topics. file: the table with
-    every moment. name: returns the name of a moment's group.
+    every moment. name: returns the name of a moment's group. marks: returns the times to mark in a moment's curve.
     """
     series = by_series(timeline)
     times = [moment.taken_at for moment in timeline]
@@ -47,7 +56,10 @@ def drawn(timeline: Sequence[Moment], most: int, file: str, name: Callable[[Mome
     ]
     return {
         "times": (min(times), max(times)) if times else None,
-        "curves": [_curve(name(moments[0]) or UNKNOWN, moments, min(times), max(times)) for moments in series[:most]],
+        "curves": [
+            _curve(name(moments[0]) or UNKNOWN, moments, min(times), max(times), marks(moments[0]))
+            for moments in series[:most]
+        ],
         "more_curves": len(series) - most,
         "moments": Table(columns=columns, rows=[*chain.from_iterable(series[:most])], thing="moment"),
         "file": file,
@@ -72,13 +84,17 @@ def highest(moments: Iterable[Moment]) -> int | None:
     return max((moment.lag for moment in moments if moment.lag is not None), default=None)
 
 
-def _curve(name: str, moments: Sequence[Moment], first: datetime, last: datetime) -> Curve:
+def _curve(name: str, moments: Sequence[Moment], first: datetime, last: datetime, marks: Sequence[datetime]) -> Curve:
     most = highest(moments)
     seconds = (last - first).total_seconds() or 1
+
+    def place(time: datetime) -> float:
+        return _WIDTH * max((time - first).total_seconds(), 0) / seconds
+
     known = [
         [
             (
-                _WIDTH * (moment.taken_at - first).total_seconds() / seconds,
+                place(moment.taken_at),
                 _HEIGHT * (1 - max(moment.lag or 0, 0) / max(most or 0, 1)),
             )
             for moment in run
@@ -94,6 +110,8 @@ def _curve(name: str, moments: Sequence[Moment], first: datetime, last: datetime
         line=" ".join(f"M{points[0][0]:.1f} {points[0][1]:.1f}h0{_to(points[1:])}" for points in known),
         area=" ".join(f"M{points[0][0]:.1f} {_HEIGHT}{_to(points)}L{points[-1][0]:.1f} {_HEIGHT}Z" for points in known),
         dots=" ".join(f"M{x:.1f} {y:.1f}h0" for x, y in chain.from_iterable(known)),
+        marks=len(marks),
+        marked=" ".join(f"M{place(time):.1f} 0V{_HEIGHT}" for time in marks),
     )
 
 

@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from migrate_groups.show.result import COUNT, EXPECTED, SECOND, SECONDS, Column, Line, Result, Role
-from migrate_groups.text import counted, cut, one_line
+from migrate_groups.snapshots.times import milliseconds_of, rfc_3339
+from migrate_groups.text import counted, cut, one_line, some
 
 _MOST_CHARACTERS, _MOST_IN_TEXT = 250, 2_000
 
@@ -37,6 +38,8 @@ def _environment() -> Environment:
         "number": COUNT.of,
         "counted": counted,
         "time": SECOND.of,
+        "moment": lambda time: rfc_3339(milliseconds_of(time)),
+        "names": some,
         "seconds": SECONDS.of,
         "expected": EXPECTED.of,
         "share": _share,

@@ -35,7 +35,7 @@ def test_offset_that_expires_during_the_wait_is_restored(cli, world):
     consumer = world.join(old.group, old.find)
     with waiting(cli):
         for number in (0, 1):
-            world.let_expire(consumer, old.group, TopicPartition(old.pay, number))
+            world.let_expire(old.group, TopicPartition(old.pay, number), member=consumer)
         world.leave(consumer)
     assert world.committed(old.pay_group) | world.committed(old.find_group) == before
     assert old.offsets(old.pay) == {}

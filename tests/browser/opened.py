@@ -38,7 +38,7 @@ CONTRASTS = """() => {
   }
   const shapes = [...document.querySelectorAll(".fill, .stack span")].map(element =>
     [element.className, ratio(parse(getComputedStyle(element).backgroundColor), under(element.closest("section")))]);
-  const lines = [...document.querySelectorAll(".line")].map(element =>
+  const lines = [...document.querySelectorAll(".line, .marked")].map(element =>
     [element.className.baseVal, ratio(parse(getComputedStyle(element).stroke), under(element.closest("section")))]);
   return {texts, shapes: [...shapes, ...lines], page: light(under(document.body))};
 }"""

@@ -130,7 +130,7 @@ def test_calls_on_the_log_return_what_the_commands_print(world, bootstrap_server
         named = ("--log", tmp_path / "log", "--format", "json")
         past = cluster.history(group, new, log=tmp_path / "log", output=tmp_path / "1")
         shown = here("history", group, new, *named, "-o", tmp_path / "2")
-        assert printed(history.result(past))["groups"] == parsed(shown.stdout)["groups"]
+        assert printed(history.result(past, tmp_path / "log"))["groups"] == parsed(shown.stdout)["groups"]
         assert [path.name for path in (tmp_path / "1").iterdir()] == ["history.parquet"]
 
         measured = cluster.costs(group, new, log=tmp_path / "log", output=tmp_path / "3", since=timedelta(days=1))

@@ -12,7 +12,7 @@ from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.documents import parsed
-from tests.support.versions import NEEDS_TRANSACTIONS
+from tests.support.versions import NEEDS_TOPIC_IDS, NEEDS_TRANSACTIONS
 
 
 def moment() -> str:
@@ -103,3 +103,20 @@ def test_offsets_that_are_not_known_are_refused_or_left_out(tmp_path, world, her
     assert "the log has no commit of group never-" in absent.stderr
     assert not (tmp_path / "never.csv").exists()
     assert pq.read_table(tmp_path / "log").num_rows > 0
+
+
+@NEEDS_TOPIC_IDS
+def test_offsets_of_a_topic_that_was_created_again_are_said_to_be_of_other_records(tmp_path, world, here):
+    """If a topic was created again since the moment, the snapshot says so, and ``apply`` refuses its offsets."""
+    topic, group = world.create_topic(1), world.name("group")
+    world.produce(topic, 0, 5)
+    world.commit(group, TopicPartition(topic, 0), 3)
+    then = moment()
+    world.delete_topic(topic)
+    world.create_topic(1, topic=topic)
+    world.produce(topic, 0, 5)
+    shown = here("snapshot", group, "--log", "log", "--at", then, "-o", "then.csv")
+    assert f"topic {topic} deleted or created again since: these offsets are of other records" in shown.stderr
+    assert offsets(tmp_path / "then.csv") == {TopicPartition(topic, 0): 3}
+    refused = here("apply", "then.csv", "--to-group", world.name("new"), "--yes", code=3)
+    assert "created again" in refused.stdout + refused.stderr

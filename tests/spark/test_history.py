@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
 from migrate_groups.model.offsets_topic import OWN_GROUPS
-from migrate_groups.spark.local_rows import local_table
-from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.offsets_topic.history_job import History, run_history
+from migrate_groups.spark.local_rows import local_table, plain_rows
+from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, commits, history, resets
+from migrate_groups.spark.offsets_topic.history_job import History, Reset, run_history
 from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles, decode
 from tests.support.offsets_records import commit_key, commit_value
 from tests.support.raw_log import raw_log
@@ -195,6 +195,21 @@ def test_each_group_has_one_row(spark: SparkSession) -> None:
     assert times == [(at(0.1), at(3.9)), (at(1.2), at(1.2))]
 
 
+def test_a_reset_has_the_last_moment_before_it(spark: SparkSession) -> None:
+    """A group's rewinds within one interval are one reset, with the last millisecond before the first of them."""
+    events = [
+        *((0.1, "g", "t", 0, 10), (0.1, "g", "t", 1, 10), (0.1, "g", "u", 0, 10), (0.1, "h", "t", 0, 5)),
+        *((0.2, "g", "t", 1, 4), (0.3, "g", "u", 0, 9), (0.4, "g", "t", 0, 11)),
+        *((1.5, "g", "t", 0, 1), (1.6, "h", "t", 0, 6)),
+    ]
+    millisecond = timedelta(milliseconds=1)
+    found = plain_rows(resets(tables(spark, events)[0]).orderBy("before"), Reset)
+    assert found == (
+        ("g", ["t", "u"], 2, 7, at(0.2) - millisecond),
+        ("g", ["t"], 1, 10, at(1.5) - millisecond),
+    )
+
+
 def copied(folder: Path, events: list[Any]) -> str:
     """Write these events as a copied log of partition 7 of the offsets topic, and return the folder's path.
 
@@ -245,6 +260,7 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
         ("h", 1, 49, 1),
     ]
     assert (found.found, found.first, found.last) == (2, at(1), at(3.5))
+    assert [(each.group, each.back) for each in found.resets] == [("g", 5)]
     assert {(each.group, each.topic) for each in found.timeline} == {
         ("g", None),
         ("g", "t"),

@@ -6,7 +6,7 @@ import functools
 import itertools
 import string
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 import confluent_kafka
@@ -142,8 +142,12 @@ class BrokerWorld:
         until(lambda: self._end(topic, partition) >= end)  # its control record may come a little later
 
     def _end(self, topic: str, partition: int) -> int:
-        where = KafkaTopicPartition(topic, partition)
-        return self._admin.list_partition_offsets({where: -1})[where].offset
+        return self.ends(topic, [partition])[partition]
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the log end offsets of partitions, by their number."""
+        found = self._admin.list_partition_offsets({KafkaTopicPartition(topic, number): -1 for number in partitions})
+        return {partition.partition: end.offset for partition, end in found.items()}
 
     def transactional_producer(self) -> confluent_kafka.Producer:
         """Return a producer that is ready to begin a transaction."""
@@ -197,8 +201,15 @@ class BrokerWorld:
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return a group's committed offsets, read with a client that the tool does not use."""
-        found = self._admin.list_group_offsets({group: None})[group]
-        return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
+        return self.committed_in([group])[group]
+
+    def committed_in(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
+        """Return the committed offsets of several groups, with as few requests as possible."""
+        found = self._admin.list_group_offsets(dict.fromkeys(groups))
+        return {
+            group: {TopicPartition(*partition): committed.offset for partition, committed in offsets.items()}
+            for group, offsets in found.items()
+        }
 
     def consumer(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
         """Return a confluent-kafka consumer of a group, subscribed to the topics if there are any."""
@@ -229,26 +240,42 @@ class BrokerWorld:
         until(assigned)
         return consumer
 
-    def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
-        """Make a committed offset expire, as if the group had unsubscribed from the topic long ago.
+    def let_expire(
+        self, group: str, *partitions: TopicPartition, member: confluent_kafka.Consumer | None = None
+    ) -> None:
+        """Make committed offsets expire, as if they had been committed long ago, and wait until they are gone.
 
-        The consumer commits the same offset again with a retention of 1 ms, in a version of OffsetCommit that has a
-        retention field (before KIP-211). It must be the only member that the group ever had, because the request names
-        generation 1. The group must not be subscribed to the topic.
+        The same offsets are committed again with a retention of 1 ms, in a version of OffsetCommit that has a
+        retention field (before KIP-211). member: commits them; None: nobody is a member of the group. It must be the
+        only member that the group ever had, because the request names generation 1, and must not be subscribed to the
+        topics.
         """
-        offset = self.committed(group)[partition]
+        self.commit_for_a_moment(group, partitions, member)
+        until(lambda: not {*partitions} & self.committed(group).keys())
+
+    def commit_for_a_moment(
+        self, group: str, partitions: Collection[TopicPartition], member: confluent_kafka.Consumer | None = None
+    ) -> None:
+        """Commit a group's committed offsets again, with a retention of 1 ms. member: as in `let_expire`."""
+        committed = self.committed(group)
         commit = OffsetCommitRequest.OffsetCommitRequestTopic
-        partitions = [
-            commit.OffsetCommitRequestPartition(
-                partition_index=partition.partition, committed_offset=offset, committed_metadata=""
+        topics = [
+            commit(
+                name=each.topic,
+                partitions=[
+                    commit.OffsetCommitRequestPartition(
+                        partition_index=each.partition, committed_offset=committed[each], committed_metadata=""
+                    )
+                ],
             )
+            for each in partitions
         ]
         request = OffsetCommitRequest(
             group_id=group,
-            generation_id_or_member_epoch=1,
-            member_id=consumer.memberid(),
+            generation_id_or_member_epoch=1 if member else -1,
+            member_id=member.memberid() if member else "",
             retention_time_ms=1,
-            topics=[commit(name=partition.topic, partitions=partitions)],
+            topics=topics,
             max_version=4,
         )
 
@@ -256,8 +283,7 @@ class BrokerWorld:
             return await self._admin._manager.send(request, node_id=await self._admin._find_coordinator_id(group))
 
         answer = self._admin._manager.run(to_coordinator)
-        assert [each.error_code for topic in answer.topics for each in topic.partitions] == [0], answer
-        until(lambda: partition not in self.committed(group))
+        assert {each.error_code for topic in answer.topics for each in topic.partitions} == {0}, answer
 
     def read_to_end(
         self, consumer: confluent_kafka.Consumer, topic: str, partition: int

@@ -93,6 +93,19 @@ def test_a_file_of_another_cluster_among_the_files_of_a_copied_log_is_refused(tm
         CopiedLog.load(tmp_path, "cluster")
 
 
+@pytest.mark.parametrize(("source", "copy"), [("a/0", "a/1"), ("a/0", "a/2"), ("b/1", "a/2"), ("a/1", "a/0")])
+def test_files_of_two_copies_in_a_folder_are_refused(tmp_path, source, copy):
+    """A file of another copy of the same log, or a file twice, is refused, because records would count twice."""
+    for folder, end in (("a", 12), ("b", 13)):
+        log = CopiedLog.load_with_starts(tmp_path / folder, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+        log.with_partitions({2: 0}).with_records([row(1, each) for each in range(11, end)], {1: end, 2: 5})
+    source, copy = (tmp_path / name.replace("/", "/00000") for name in (source, copy))
+    copy.with_suffix(".parquet").write_bytes(source.with_suffix(".parquet").read_bytes())
+    with pytest.raises(InvalidInput, match=r"00000\d.parquet does not continue the file before it: restore"):
+        CopiedLog.load(tmp_path / "a", "cluster")
+    assert CopiedLog.load(tmp_path / "b", "cluster").ends == {1: 13, 2: 5}
+
+
 class _Emptied(InMemoryCluster):
     """A cluster whose offsets topic has no records left: each partition starts and ends at ``end``."""
 

@@ -17,7 +17,10 @@ from tests.support.specs import split_spec
 
 PARTITION = TopicPartition("t", 0)
 THEN = datetime(2026, 11, 20, 2, 14, tzinfo=UTC)
-SOURCE = "1 offset from the log of __consumer_offsets as of 2026-11-20T02:14:00Z, so no old group is checked"
+SOURCE = (
+    "1 offset from the log of __consumer_offsets as of 2026-11-20T02:14:00Z, which does not show whether the old group "
+    "had stopped"
+)
 
 
 @pytest.fixture

@@ -56,6 +56,6 @@ def history(
 
     asked = HistoryRequest(wanted, log, output, step)
     found = measured(asked, connection.open_offsets_topic, spark_here, SystemClock(), Reporter())
-    write_pages(output, TABLE, {_PAGE: page(found)})
-    show_as(output_format, result(found))
+    write_pages(output, TABLE, {_PAGE: page(found, log)})
+    show_as(output_format, result(found, log))
     talk(f"{TABLE} and {_PAGE} written to {output}")

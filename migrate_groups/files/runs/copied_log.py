@@ -191,6 +191,7 @@ class CopiedLog:
         state = {
             "cluster_id": self.cluster_id,
             "starts": {str(number): start for number, start in self.starts.items()},
+            "begins": {str(number): begin for number, begin in self.ends.items()},
             "ends": {str(number): end for number, end in grown.ends.items()},
             "consistent": {str(number): ranges for number, ranges in self.consistent.items()},
             "topic_id": self.topic_id,
@@ -228,10 +229,20 @@ def _all_described(folder: Path) -> list[CopiedLog]:
         files = sorted(folder.glob("*.parquet"))
     except OSError as error:
         raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
-    described = [*map(_described, files)]
+    read = [*map(_described, files)]
+    described = [each for each, _ in read]
     # A hole that a lost file leaves would look like records that were compacted away.
     if lost := sorted({*range(len(described) and described[-1].files)} - {each.files for each in described}):
         raise InvalidInput(f"{folder} lacks {lost[0]:06}.parquet: restore it, or name another folder with --log")
+    # Files of two copies would hold records twice, or none of some offsets.
+    before: Mapping[int, int] = {}
+    for each, begins in read:
+        if not before.items() <= begins.items() or (not before and begins != each.starts):
+            raise InvalidInput(
+                f"{folder}/{each.files:06}.parquet does not continue the file before it: restore the files of one "
+                "copy, or name another folder with --log"
+            )
+        before = each.ends
     return described
 
 
@@ -241,11 +252,14 @@ def _refuse_others(described: Iterable[CopiedLog], cluster_id: str) -> None:
         raise InvalidInput(f"{folder} holds the log of {named('cluster', names)}: name another folder with --log")
 
 
-def _described(path: Path) -> CopiedLog:
+def _described(path: Path) -> tuple[CopiedLog, Mapping[int, int]]:
+    """Return the copied log as a file describes it, and by partition number the offset at which the file begins."""
     try:
         schema = pq.read_schema(path)
         state = json.loads((schema.metadata or {})[_METADATA])
-        starts, ends = ({int(number): int(at) for number, at in state[name].items()} for name in ("starts", "ends"))
+        starts, begins, ends = (
+            {int(number): int(at) for number, at in state[name].items()} for name in ("starts", "begins", "ends")
+        )
         consistent = {
             int(number): [(int(first), int(end)) for first, end in ranges]
             for number, ranges in state["consistent"].items()
@@ -266,4 +280,4 @@ def _described(path: Path) -> CopiedLog:
         raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error
     if lacking := [name for name in SCHEMA.names if name not in schema.names]:
         raise InvalidInput(f"{path} lacks {named('column', lacking)}: name another folder with --log")
-    return found
+    return found, begins

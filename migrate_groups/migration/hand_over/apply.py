@@ -138,7 +138,8 @@ def _advice(wanted: ApplyRequest) -> Advice:
     if wanted.source is None:
         from_log = {row.taken_at for row in wanted.rows.rows() if row.group_state == UNKNOWN_STATE}
         times = some([rfc_3339(milliseconds_of(at)) for at in from_log if at is not None])
-        return replace(FROM_FILE, unasked=f"from the log of {OFFSETS_TOPIC} as of {times}") if from_log else FROM_FILE
+        where = f"from the log of {OFFSETS_TOPIC} as of {times}, which does not show whether the old group had stopped"
+        return replace(FROM_FILE, unasked=where) if from_log else FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]
     fork = (
         f"copy the live group: migrate-groups rewind --group {shlex.quote(wanted.source)} --to-current -o copy.csv, "

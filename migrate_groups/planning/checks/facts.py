@@ -23,12 +23,12 @@ class Advice:
 
     - read_again: what to do if the offsets are out of date.
     - still_running: what to do while a source group runs.
-    - unasked: where offsets without a source group are from.
+    - unasked: where offsets without a source group are from, and why no old group is checked.
     """
 
     read_again: str = "take a new snapshot"
     still_running: str = "stop these consumers"
-    unasked: str = "without a source group"
+    unasked: str = "without a source group, so no old group is checked"
 
 
 FROM_FILE = Advice()

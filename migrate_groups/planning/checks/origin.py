@@ -93,7 +93,7 @@ def hand_over(facts: HandOverFacts) -> Judgement:
             takers[each.source_group, each.topic_partition].add(each.group)
     warnings = []
     if without := sum(each.source_group is None for each in wanted):
-        warnings.append(f"{counted(without, 'offset')} {facts.advice.unasked}, so no old group is checked")
+        warnings.append(f"{counted(without, 'offset')} {facts.advice.unasked}")
     if shared := [f"{partition} ({some(groups)})" for (_, partition), groups in takers.items() if len(groups) > 1]:
         go, their = ("goes", "its") if len(shared) == 1 else ("go", "their")
         warnings.append(

@@ -78,6 +78,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - begun, ended: the times of the first and the last record.
     - first_commit_at, last_commit_at: the times of the first and the last commit; null: there were only deletions.
     - commits, deletions, rewinds (commits at a lower offset than the previous commit).
+    - rewound_at: the time of the first rewind. back: by how many offsets all rewinds went back. null: there were none.
     - offset of the last record (null: deleted), and the last known topic_id (a hash).
     - malformed: the number of records that can't be decoded, in rows without a topic.
     """
@@ -93,6 +94,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     )
     # Before Kafka 4.3, and in transactions, commits have no topic id. They count as commits for the same topic.
     recreated = is_recreated(F.col("id_before"), F.col("topic_id"), if_unknown=False)
+    is_rewind = (F.col("offset") < F.col("before")) & ~recreated
     deleted = F.col("tombstone")
     made = F.when(~deleted, F.col("time"))
     span = F.ceil(F.unix_micros(F.least("time", F.lit(last))) / _micros(every))
@@ -101,7 +103,9 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
         F.min("time").alias("begun"),
         F.max("time").alias("ended"),
         F.count_if(~deleted).alias("commits"),
-        F.count_if((F.col("offset") < F.col("before")) & ~recreated).alias("rewinds"),
+        F.count_if(is_rewind).alias("rewinds"),
+        F.min(F.when(is_rewind, F.col("log_time"))).alias("rewound_at"),
+        F.sum(F.when(is_rewind, F.col("before") - F.col("offset"))).alias("back"),
         F.count_if(deleted).alias("deletions"),
         F.min(made).alias("first_commit_at"),
         F.max(made).alias("last_commit_at"),
@@ -155,6 +159,25 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     whole = timeline.groupBy("group", "taken_at").agg(F.try_sum("lag").alias("lag"))
     lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))
     return executions.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
+
+
+def resets(made: DataFrame) -> DataFrame:
+    """Return one row for each interval in which a group went back. made: the result of `commits`.
+
+    Columns: those of `history_job.Reset`.
+    """
+    # A commit counts at a moment if its time is not later: one millisecond, Kafka's unit, earlier it does not.
+    before = F.timestamp_micros(F.unix_micros(F.min("rewound_at")) - 1_000)
+    return (
+        made.where(F.col("rewinds") > 0)
+        .groupBy("group", "span")
+        .agg(
+            F.array_sort(F.collect_set("topic")).alias("topics"),
+            F.count("*").alias("partitions"),
+            F.sum("back").alias("back"),
+            before.alias("before"),
+        )
+    )
 
 
 def clients(records: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,15 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.spark.files import CHECKED, spark_path, written_path
 from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
-from migrate_groups.spark.offsets_topic.commits_over_time import LOG_ENDS, Moments, by_group, clients, commits, history
+from migrate_groups.spark.offsets_topic.commits_over_time import (
+    LOG_ENDS,
+    Moments,
+    by_group,
+    clients,
+    commits,
+    history,
+    resets,
+)
 from migrate_groups.spark.offsets_topic.evidence import Evidence, evidence, missing_offsets
 from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, CopiedFiles, copied_log, decode, in_place
@@ -55,6 +63,20 @@ class GroupHistory(NamedTuple):
     missing: int
 
 
+class Reset(NamedTuple):
+    """The commits of one group in one interval at lower offsets than the commits before them.
+
+    topics, partitions: those that went back. back: by how many offsets, the sum over all partitions. before: the last
+    moment before the first of these commits.
+    """
+
+    group: str
+    topics: Sequence[str]
+    partitions: int
+    back: int
+    before: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The result of the command history.
@@ -62,6 +84,7 @@ class History:
     - found: the number of groups.
     - first, last: when the history begins and ends.
     - groups: the groups with the most commits, at most 1000.
+    - resets: those that went back most, at most 1000.
     - timeline: the lag of groups and of their topics over time, at most 2000 rows. Rows of topics are left out first.
     - evidence: how complete each partition of the log is.
     """
@@ -70,6 +93,7 @@ class History:
     first: datetime
     last: datetime
     groups: tuple[GroupHistory, ...]
+    resets: tuple[Reset, ...]
     timeline: tuple[Moment, ...]
     evidence: tuple[Evidence, ...]
 
@@ -111,7 +135,9 @@ def run_history(
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
     summed = commits(records, every, now).localCheckpoint(eager=False)
     places = summed.groupBy("log_partition", "topic", "partition").agg(
-        F.unix_micros(F.min("begun")).alias("earliest"), F.sum("malformed").alias("malformed")
+        F.unix_micros(F.min("begun")).alias("earliest"),
+        F.sum("malformed").alias("malformed"),
+        F.sum("rewinds").alias("rewinds"),
     )
     counted = places.collect()
     proof = evidence(raw, {row.log_partition: row.malformed for row in counted if row.topic is None}, copied.ranges)
@@ -132,8 +158,10 @@ def run_history(
     table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
     found = by_group(made, table, missing_offsets(spark, proof))
     shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
+    went_back = resets(made).orderBy(F.col("back").desc(), "group", "before")
     return History(
         groups=shown,
+        resets=plain_rows(went_back, Reset) if any(row.rewinds for row in committed) else (),
         found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else found.select("group").distinct().count(),
         first=asked.first,
         last=asked.last,
