@@ -32,7 +32,7 @@ OTHERS |= {"--delete", "--delete-offsets", "--describe", "--execute", "--list", 
 OTHERS |= {"--validate-regex"}
 # Those of scripts/any_order.py.
 OTHERS |= {"--broker", "--revert"}
-MOST_WORDS = {"what users read": 16_350, "reference by hand": 7_650, "evidence": 12_400}
+MOST_WORDS = {"what users read": 16_320, "reference by hand": 7_650, "evidence": 12_400}
 """The largest number of words that each kind of page may have: what it had when it last got shorter."""
 
 
