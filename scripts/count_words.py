@@ -29,20 +29,24 @@ _EXAMPLES = "docs/reference/json.md"
 def words() -> dict[str, dict[str, int]]:
     """Return, for each kind, the words of each of its pages.
 
-    A page of docs/ is for contributors if the navigation of the site says so. The examples of
+    A word has a letter or a digit: the lines of a table are none. A page of docs/ is for contributors if the navigation of the site says so. The examples of
     ``docs/reference/json.md`` count as written by scripts.
     """
     found: dict[str, dict[str, int]] = {kind: {} for kind in BUDGET}
     for_contributors = _for_contributors()
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         page, text = str(path.relative_to(ROOT)), path.read_text()
-        count = len(text.split())
+        count = _count(text)
         if page == _EXAMPLES:
-            by_hand = len(re.sub(r"^```json\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).split())
+            by_hand = _count(re.sub(r"^```json\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
             found[WRITTEN][f"{page}, examples"] = count - by_hand
             count = by_hand
         found[_kind(page, for_contributors)][page] = count
     return found
+
+
+def _count(text: str) -> int:
+    return sum(any(map(str.isalnum, each)) for each in text.split())
 
 
 def _for_contributors() -> frozenset[str]:
