@@ -29,8 +29,8 @@ _EXAMPLES = "docs/reference/json.md"
 def words() -> dict[str, dict[str, int]]:
     """Return, for each kind, the words of each of its pages.
 
-    A word has a letter or a digit: the lines of a table are none. A page of docs/ is for contributors if the navigation of the site says so. The examples of
-    ``docs/reference/json.md`` count as written by scripts.
+    A word has a letter or a digit: the lines of a table are none. A page of docs/ is for contributors if the navigation
+    of the site says so. The examples of ``docs/reference/json.md`` count as written by scripts.
     """
     found: dict[str, dict[str, int]] = {kind: {} for kind in BUDGET}
     for_contributors = _for_contributors()
