@@ -135,7 +135,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     "command",
     [
         partial(ways_back.delete_offsets, target=TargetCluster(), connection=HERE, yes=True),
-        partial(ways_back.hand_back, connection=HERE, wait="0s", yes=True),
+        partial(ways_back.hand_back, target=TargetCluster(), connection=HERE, wait="0s", yes=True),
     ],
     ids=["delete-offsets", "hand-back"],
 )
