@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.migration.ways_back.move_back import move_back
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
@@ -83,6 +85,26 @@ class Move:
         assert done is not None
         done.check()
         return done.execution
+
+    @property
+    def swapped(self) -> Mirror:
+        """The two clusters for the return of the group, which begins on the target cluster."""
+        here, there = Side(self.source, InMemoryRecords(self.source)), Side(self.target, InMemoryRecords(self.target))
+        return Mirror(there._replace(writer=self.target), here, TopicNames())
+
+    def back(self, mirror: Mirror | None = None) -> MigrateRequest:
+        """Return the request that moves the group back, as `hand-back` makes it from the record of the run.
+
+        mirror: other clusters than `swapped`.
+        """
+        run = RunDir(self.folder / "run")
+        return move_back(receipt_json.load(run.receipt), run, mirror or self.swapped)
+
+    def hand_back(self) -> None:
+        """Move the group back to the source cluster."""
+        done = migrate(Clients(self.source, self.source), self.back(), self.clock, Events())
+        if done is not None:
+            done.check()
 
     def there(self, group: str = "g") -> dict[int, int]:
         """Return a group's committed offsets on the target cluster, by partition number."""

@@ -12,14 +12,13 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
-from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.ways_back.move_back import move_back
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from tests.support.cut_overs import member
-from tests.support.in_memory import InMemoryRecords
 from tests.support.move import OPTIONS, THERE, Move
 
 
@@ -39,30 +38,10 @@ def move(tmp_path) -> Move:
     return move
 
 
-def _back(move: Move) -> Mirror:
-    """Return the two clusters as `move_back` takes them: the source is the one to which the group was moved."""
-    return Mirror(
-        Side(move.target, InMemoryRecords(move.target), move.target),
-        Side(move.source, InMemoryRecords(move.source)),
-        TopicNames(),
-    )
-
-
-def _wanted(move: Move, mirror: Mirror | None = None) -> MigrateRequest:
-    run = RunDir(move.folder / "run")
-    return move_back(receipt_json.load(run.receipt), run, mirror or _back(move))
-
-
 def _refusals(move: Move) -> list[str]:
-    prepared = plan_migration(move.source, _wanted(move), move.clock, Events())
+    prepared = plan_migration(move.source, move.back(), move.clock, Events())
     assert prepared is not None
     return [each.reason for each in prepared.plan.checks if each.verdict is Verdict.REFUSE]
-
-
-def _hand_back(move: Move) -> None:
-    done = migrate(Clients(move.source, move.source), _wanted(move), move.clock, Events())
-    assert done is not None
-    done.check()
 
 
 def _committed(move: Move) -> dict[int, int]:
@@ -78,10 +57,10 @@ def test_a_group_goes_back_to_the_original_topics(move: Move):
     move.target.create_topic(other.topic, 1)
     move.target.commit("g", other, 0)
     before = move.target.offsets("g")
-    _hand_back(move)
+    move.hand_back()
     assert _committed(move) == {0: 25, 1: 30}
     assert move.target.offsets("g") == before
-    assert _wanted(move).run.receipt.exists()
+    assert move.back().run.receipt.exists()
 
 
 def test_unread_records_of_other_producers_are_counted_and_refused(move: Move):
@@ -96,7 +75,7 @@ def test_unread_records_of_other_producers_are_counted_and_refused(move: Move):
     (reason,) = _refusals(move)
     assert "eu.orders-0 at 35 is different (1 record from the committed offset on not on the target" in reason
     move.target.commit("g", THERE, 51)
-    _hand_back(move)
+    move.hand_back()
     assert _committed(move)[0] == 40
 
 
@@ -104,13 +83,13 @@ def test_a_group_that_has_not_stopped_is_refused(move: Move):
     """While the group has a member on the copies, nothing is written to the old cluster."""
     move.target.join("g", member("m", THERE))
     with pytest.raises(Refused, match="not stopped: g is Stable with 1 member"):
-        migrate(Clients(move.source, move.source), replace(_wanted(move), wait=0.0), move.clock, Events())
+        migrate(Clients(move.source, move.source), replace(move.back(), wait=0.0), move.clock, Events())
     assert _committed(move) == {0: 20, 1: 30}
 
 
 def test_the_claims_say_who_has_the_topics(move: Move):
     """After the way back, the move can't be rolled back, and the same move again would be refused."""
-    _hand_back(move)
+    move.hand_back()
     with pytest.raises(Refused, match=r"journal: .* handed over from 'g' on cluster"):
         move.migrate()
 
@@ -125,7 +104,7 @@ def test_the_claims_say_who_has_the_topics(move: Move):
 def test_other_clusters_are_refused(move: Move, change: Callable[[Mirror], Mirror], error: type[Exception], says: str):
     """Clusters that are swapped, or not those of the run, are refused before anything is read of the groups."""
     with pytest.raises(error, match=says):
-        _wanted(move, change(_back(move)))
+        move.back(change(move.swapped))
 
 
 def test_several_groups_are_moved_back_one_by_one(tmp_path):
@@ -136,7 +115,7 @@ def test_several_groups_are_moved_back_one_by_one(tmp_path):
     move.commit(20, 30)
     move.migrate()
     with pytest.raises(Refused, match="has moved 'g' to g, h, which can't go back together"):
-        _wanted(move)
+        move.back()
 
 
 def test_a_run_on_one_cluster_has_no_other_cluster(tmp_path):
@@ -152,4 +131,4 @@ def test_a_run_on_one_cluster_has_no_other_cluster(tmp_path):
     )
     assert done is not None
     with pytest.raises(UsageError, match="all groups of this run are on one cluster"):
-        move_back(receipt_json.load(run.receipt), run, _back(move))
+        move_back(receipt_json.load(run.receipt), run, move.swapped)

@@ -116,15 +116,20 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
     assert moved.delete() is None
 
 
-def test_nothing_follows_a_deletion(moved):
-    """Once `delete-offsets` has run on the source cluster, a second move, a rollback and a hand-back are refused."""
+def test_only_the_return_follows_a_deletion(moved):
+    """Once `delete-offsets` has run on the source cluster, a second move and a rollback are refused.
+
+    A hand-back needs both clusters, and sets the offsets again at which the group stopped on the target cluster.
+    """
     moved.delete()
     with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
         moved.go(Verb.ROLLBACK, moved.target)
     with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
         moved.migrate()
-    with pytest.raises(Refused, match="on another cluster, source, where the records have other offsets"):
+    with pytest.raises(UsageError, match="on another cluster, target: pass --to-bootstrap-server"):
         moved.go(Verb.HAND_BACK, moved.source)
+    moved.hand_back()
+    assert moved.here() == {0: 35, 1: 10}
 
 
 def test_both_clusters_are_named_and_checked(moved):
@@ -335,7 +340,7 @@ def _step(moved: Moved, step: str) -> None:
         case "rollback":
             moved.go(Verb.ROLLBACK, moved.target)
         case "hand-back":
-            moved.go(Verb.HAND_BACK, moved.source)
+            moved.hand_back()
         case "delete-offsets":
             moved.delete()
         case "start" if moved.there():
