@@ -154,14 +154,14 @@ def _sides(run_dir: Path, execution: Execution, checkpoints: Sequence[StopCheckp
 def _joined(folder: Path, of_runs: Sequence[list[LogSide]]) -> list[LogSide]:
     """Return the logs of one run, or of all runs of a fleet: each log once, with the groups of all runs.
 
-    Raises `Undetermined` if the runs can't be judged together.
+    Raises `UsageError` if the runs can't be judged together.
     """
     found = []
     for sides in zip(*of_runs, strict=True):
         groups = [group for side in sides for group in side.groups]
         logs = {(side.cluster_id, side.partitions) for side in sides}
         if len(logs) > 1 or len({name for name, *_ in groups}) < len(groups):
-            raise Undetermined(f"the runs in {folder} can't be judged together: name one, such as {folder}/GROUP")
+            raise UsageError(f"the runs in {folder} can't be judged together: name one, such as {folder}/GROUP")
         found.append(sides[0]._replace(groups=groups))
     return found
 
