@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 COMMANDS = typer.main.get_group(command_line()).commands
 BY_HAND = {"4.2.0"}
-"""The versions of Kafka that docs/limits.md lists, and that `broker/test_versions.py` does not run."""
+"""The versions of Kafka that docs/evidence/reliability.md lists, and that `broker/test_versions.py` does not run."""
 
 
 def page(path: str) -> str:
@@ -35,10 +35,10 @@ def test_the_readme_names_the_versions_of_kafka_that_the_tests_run_on():
 
 
 def test_the_table_of_versions_has_the_versions_that_the_tests_run_on():
-    """docs/limits.md has a row for each version of `sandbox/versions.py`, and says which version was run by hand."""
-    cells = re.findall(r"^\| ([\d., ]+) \| \d+ \| \d+ \|", (DOCS / "limits.md").read_text(), re.M)
+    """docs/evidence/reliability.md has a row for each version of Kafka, and says which version was run by hand."""
+    cells = re.findall(r"^\| ([\d., ]+) \| \d+ \| \d+ \|", (DOCS / "evidence" / "reliability.md").read_text(), re.M)
     assert sorted(", ".join(cells).split(", ")) == sorted({*VERSIONS, *BY_HAND})
-    assert f"each version but {', '.join(BY_HAND)}, which was run by hand" in page("docs/limits.md")
+    assert f"each version but {', '.join(BY_HAND)}, which was run by hand" in page("docs/evidence/reliability.md")
 
 
 def test_the_table_of_other_tools_names_their_versions():
@@ -82,11 +82,11 @@ def test_a_hold_adds_less_than_a_second_in_the_measured_runs():
 
 
 def test_spark_connect_was_run_with_the_versions_that_the_page_names():
-    """docs/pyspark.md names the oldest PySpark of pyproject.toml and the one of scripts/constraints.txt."""
+    """docs/evidence/reliability.md names the oldest PySpark of pyproject.toml and that of scripts/constraints.txt."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
     [oldest] = re.findall(r"pyspark>=([\d.]+)", " ".join(extras))
     [newest] = re.findall(r"^pyspark==(.*)$", (ROOT / "scripts" / "constraints.txt").read_text(), re.M)
-    assert f"over Spark Connect with PySpark {oldest}.0 and {newest}," in page("docs/pyspark.md")
+    assert f"over Spark Connect with PySpark {oldest}.0 and {newest}," in page("docs/evidence/reliability.md")
 
 
 def test_the_readme_has_the_default_times_of_migrate():

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from migrate_groups.planning.checks.registry import REGISTRY
-from tests.support.messages import ANY, PAGE, all_texts, entries, raised
-from tests.unit.test_docs import DOCS, tables_of_checks
+from tests.support.messages import ANY, all_texts, entries, raised
 
 OF_OWN = 12
 """A message with fewer letters of its own only passes on a reason that another function found."""
@@ -31,16 +29,3 @@ def test_each_part_of_a_message_on_the_page_is_in_the_code():
     """The page has no words that no message has."""
     parts = [part for each in entries() for part in each.fragments]
     assert [part for part in parts if not any(part.strip(f" {ANY}:") in text for text in all_texts())] == []
-
-
-def test_each_check_that_can_refuse_is_on_the_page():
-    """The page names each check, except those whose table says that they never refuse a write."""
-    section = PAGE.read_text().split("## Exit code 3")[1].split("\n|")[0]
-    rows = [row for page in DOCS for table in tables_of_checks(page) for row in table]
-    refusing = {row[0].strip() for row in rows if not _never(row) or "`pending`" in row[1]}
-    names = {rule.name for rule in REGISTRY}
-    assert {*re.findall("`([^`]+)`", section)} == names - ({row[0].strip() for row in rows} - refusing)
-
-
-def _never(row: list[str]) -> bool:
-    return any(cell.startswith("never") for cell in row[1:])
