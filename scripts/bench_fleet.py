@@ -9,8 +9,8 @@ group has one consumer on a topic of 20 partitions, a third of them KIP-848, in 
 - the CPU time and the memory of ``migrate``
 - how many new groups do not have exactly the offsets at which the old ones stopped; if there are any, it exits with 1
 
-With ``--stopped``, the groups have no members, and only the dry run is measured. On a machine with two cores, the
-brokers and the members need most of them.
+With ``--stopped``, the groups have no members: it measures the dry run, and how long it takes to describe all groups
+and read their offsets. On a machine with two cores, the brokers and the members need most of them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from _bench import ENVIRONMENT, OURS
 from _sandbox import sandbox
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from migrate_groups.api.clients import open_reader
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.migration.reading.requests import describe_groups, read_all_committed
 
 TOPICS, PARTITIONS, RECORDS, PER_PROCESS = 25, 20, 20, 50
 SPEC = 'groups = ["g*"]\nrename = ["*=new.*"]\n'
@@ -180,6 +184,14 @@ def dry_run(servers: str, groups: Sequence[str], folder: Path) -> None:
     cpu, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
     seconds = time.monotonic() - began
     print(f"dry run of {len(groups):,} groups: {seconds:.1f} s, CPU {cpu:.0f} s, memory {memory:.0f} MB")
+    with open_reader(ClientConfig(bootstrap_servers=servers, timeout=60)) as reader:
+        describe_groups(reader, groups)  # finds the coordinators, and connects to them
+        began = time.monotonic()
+        described = describe_groups(reader, groups)
+        read = read_all_committed(reader, groups)
+        seconds = time.monotonic() - began
+    offsets_read = sum(map(len, read.values()))
+    print(f"one description of {len(described):,} groups, and {offsets_read:,} offsets: {seconds:.1f} s")
 
 
 def main() -> None:
