@@ -176,7 +176,7 @@ def delete_offsets(
     refused if a new group has a lower committed offset than was handed over. It warns if a new group has no members and
     still has exactly the offsets that were handed over. With RUN, settle and guard are those of the hand-over, and
     only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster with
-    --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
+    --to-bootstrap-server or --to-command-config; it is only read.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.
