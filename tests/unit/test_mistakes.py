@@ -127,7 +127,7 @@ MISTAKES = {
     ),
     "the new group has other offsets": Mistake(
         3,
-        "billing invoices-0 is at 7, not 40; pass --on-existing forward to raise offsets only",
+        "billing invoices-0 is at 7, not 40; unless an application has run there, pass --on-existing forward",
         DRY,
         lambda it: it.cluster.commit("billing", INVOICES, 7),
     ),

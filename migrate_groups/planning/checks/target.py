@@ -98,7 +98,7 @@ def existing_offsets(facts: HandOverFacts) -> Judgement:
         )
     found = f"{counted(len(differing), 'partition')} with another committed offset: {some(differing, most=3)}"
     if on_existing == "refuse":
-        advice = "pass --on-existing forward to raise offsets only, or --on-existing overwrite to replace them"
+        advice = "unless an application has run there, pass --on-existing forward (raises offsets only) or overwrite"
         return Verdict.REFUSE, f"{found}; {advice}"
     execution = "raised only" if on_existing == "forward" else "overwritten"
     return Verdict.WARN, f"{found}; {execution}"
