@@ -155,8 +155,10 @@ class Terminal(Reporter):
         file = RunDir(command.run_dir).stop
         topics = ",".join(sorted(stop.moved or ()))
         talk(f"stopping the old applications: {command.program}")
-        self._may_restart = True
-        written.so_far.set(f"{written.NOTHING}; {command.option} has run: start the old applications again")
+        # If an earlier run has written, a target group may have started.
+        self._may_restart = not stop.resumed
+        if self._may_restart:
+            written.so_far.set(f"{written.NOTHING}; {command.option} has run: start the old applications again")
         stop_json.save(stop, file)
         command.start({"GROUP": stop.source.group, "TOPICS": topics, "STOP_FILE": str(file.absolute())})
         command.wait(stop.wait, self.sleep)
@@ -164,7 +166,7 @@ class Terminal(Reporter):
             raise Refused(f"{command.failure}; nothing was written")
 
     def restart_if_not_written(self) -> None:
-        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no write has begun.
+        """Run the command of ``--restart-command``, if given, if ``--stop-command`` has run and no run has written.
 
         While the latter still runs, it would stop again what the former starts.
         """

@@ -112,7 +112,7 @@ def test_a_stop_command_that_fails_ends_the_run(cli):
 def test_members_that_do_not_stop_are_started_again(cli):
     """If members still run when ``--wait`` is over, the ``--restart-command`` runs, because others have stopped."""
     cli.cluster.join("old", MEMBER)
-    done = cli(*MIGRATE, "--wait", "60s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
+    done = cli(*MIGRATE, "--wait", "8s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
     assert runs(cli) == ["stop", "restart"]
     assert "nothing was written; starting the old applications again: sh" in done.stderr
 
@@ -160,6 +160,18 @@ def test_after_a_write_the_old_applications_stay_stopped(cli, monkeypatch):
     monkeypatch.setattr(carry_out, "guard", fails)
     cli.outcome(*MIGRATE, "--stop-command", stops(cli), "--restart-command", RESTART)
     assert (runs(cli), cli.offset("new")) == (["stop"], 5)
+
+
+def test_after_the_write_of_an_earlier_run_the_old_applications_stay_stopped(cli):
+    """If an earlier run has written, and the same command ends with exit code 3, ``--restart-command`` does not run.
+
+    The new applications may have been started.
+    """
+    cli(*MIGRATE)
+    cli.cluster.join("old", MEMBER)
+    done = cli(*MIGRATE, "--wait", "8s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
+    assert (runs(cli), cli.offset("new")) == (["stop"], 5)
+    assert "start the old applications" not in done.stderr
 
 
 def test_a_restart_command_needs_a_stop_command(cli):
