@@ -85,9 +85,10 @@ def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
     """A running Kafka broker that all tests share. Each test uses its own groups and topics.
 
     So that tests are fast, the broker's log cleaner looks for work every 200 ms instead of 15 s, and members of KIP-848
-    groups learn of a rebalance within 500 ms instead of 5 s.
+    groups learn of a rebalance within 500 ms instead of 5 s. Records of any age stay, because tests write some of 2023.
     """
     settings = {
+        "log.retention.ms": "-1",
         "log.cleaner.backoff.ms": "200",
         "group.consumer.heartbeat.interval.ms": "500",
         "group.consumer.min.heartbeat.interval.ms": "500",
