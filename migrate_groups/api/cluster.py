@@ -17,7 +17,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.files.runs.run_dir import RunDir, receipt_in
+from migrate_groups.files.runs.run_dir import receipt_in
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
@@ -297,7 +297,8 @@ class Cluster(LogCluster):
         return _checked(migrate.migrate(self._writing_clients(), wanted, self._clock, self._events))
 
     def _move_back(self, run: Path, to: Cluster, *, writes: bool) -> MigrateRequest:
-        return move_back(receipt_json.load(receipt_in(run)), RunDir(run), to._mirror_to(self, writes=writes))
+        path = receipt_in(Path(run))
+        return move_back(receipt_json.load(path), path.parent, to._mirror_to(self, writes=writes))
 
     def plan_delete_offsets(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of `delete_offsets`, with the offsets that it would delete. Deletes nothing.

@@ -98,7 +98,7 @@ class Move:
         mirror: other clusters than `swapped`.
         """
         run = RunDir(self.folder / "run")
-        return move_back(receipt_json.load(run.receipt), run, mirror or self.swapped)
+        return move_back(receipt_json.load(run.receipt), run.folder, mirror or self.swapped)
 
     def hand_back(self) -> None:
         """Move the group back to the source cluster."""

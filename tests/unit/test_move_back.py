@@ -131,4 +131,4 @@ def test_a_run_on_one_cluster_has_no_other_cluster(tmp_path):
     )
     assert done is not None
     with pytest.raises(UsageError, match="all groups of this run are on one cluster"):
-        move_back(receipt_json.load(run.receipt), run, move.swapped)
+        move_back(receipt_json.load(run.receipt), run.folder, move.swapped)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from migrate_groups.migration.across import logs
 from migrate_groups.mirrors.position import Status
 from tests.support.simulated_mirror import DISHONEST, HONEST, KINDS, POLICIES, simulated
 
@@ -25,15 +24,6 @@ def _judged(seeds: range) -> dict[str, Counter[str]]:
         assert not case.wrong(position), (seed, case, position)
         assert position.status is not Status.EXACT or position.is_known, (seed, case, position)
     return statuses
-
-
-@pytest.fixture(params=["small windows", "large windows"])
-def windows(request, monkeypatch):
-    """Whether the first window of records is small, so that most logs are read in several rounds, or large."""
-    window, growth = (3, 2) if request.param == "small windows" else (100, 16)
-    monkeypatch.setattr(logs, "WINDOW", window)
-    monkeypatch.setattr(logs, "_GROWTH", growth)
-    return request.param
 
 
 @pytest.mark.usefixtures("windows")

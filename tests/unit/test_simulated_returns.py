@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from migrate_groups.migration.across import logs
 from migrate_groups.mirrors.position import Status
 from tests.support.simulated_mirror import DISHONEST, FOREIGNERS, HONEST, KINDS, simulated
 
@@ -24,15 +23,6 @@ def _judged(seeds: range) -> dict[str, Counter[str]]:
         statuses[mirror][position.status] += 1
         assert not case.wrong_return(committed, position), (seed, committed, case, position)
     return statuses
-
-
-@pytest.fixture(params=["small windows", "large windows"])
-def windows(request, monkeypatch):
-    """Whether the first window of records is small, so that most logs are read in several rounds, or large."""
-    window, growth = (3, 2) if request.param == "small windows" else (100, 16)
-    monkeypatch.setattr(logs, "WINDOW", window)
-    monkeypatch.setattr(logs, "_GROWTH", growth)
-    return request.param
 
 
 @pytest.mark.usefixtures("windows")

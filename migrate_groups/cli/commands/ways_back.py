@@ -330,13 +330,13 @@ def _move_back(
     """
     from migrate_groups.cli.hand_over import HandOver
     from migrate_groups.files.runs import receipt_json
-    from migrate_groups.files.runs.run_dir import RunDir, receipt_in
+    from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.ways_back.move_back import move_back
     from migrate_groups.mirrors.names import TopicNames
 
-    RunDir(run).refuse_several()
-    receipt = receipt_json.load(receipt_in(run))
+    path = receipt_in(run)
+    receipt = receipt_json.load(path)
     terminal.start = "START THE OLD APPLICATIONS NOW"
     if not dry_run:
         terminal.check_can_be_asked()
@@ -344,7 +344,7 @@ def _move_back(
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
         mirror = Mirror(there, here, TopicNames(), how.max_records)
-        wanted = move_back(receipt, RunDir(run), mirror)
+        wanted = move_back(receipt, path.parent, mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         written.run.set(wanted.run.folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
@@ -20,13 +21,13 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.text import some
 
 
-def move_back(receipt: Receipt, run: RunDir, mirror: Mirror) -> MigrateRequest:
+def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     """Return the request that moves a group back to the cluster from which a run has moved it.
 
     Its offsets in the mirror's copies are translated to the topics that were copied, which needs no other mirror. The
     request has a run directory of its own, the folder ``hand-back`` in that of the run.
 
-    run: of the move. mirror: its source cluster is the one to which the run has moved the group.
+    folder: of the receipt. mirror: its source cluster is the one to which the run has moved the group.
 
     Raises `Refused` if the receipt (the record of the run) forbids it, or if the run has moved the topics to several
     groups; `UsageError` if the run is not a move to another cluster; `GroupNotFound`; `ClusterUnavailable` and
@@ -58,6 +59,6 @@ def move_back(receipt: Receipt, run: RunDir, mirror: Mirror) -> MigrateRequest:
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
         options=options,
-        run=RunDir(run.folder / "hand-back"),
+        run=RunDir(folder / "hand-back"),
         mirror=mirror._replace(names=TopicNames(names), is_return=True),
     )
