@@ -43,7 +43,7 @@ def checkout(tmp_path) -> Path:
 
 
 def test_a_clean_checkout_with_its_changes_and_date_can_be_released(checkout):
-    """A committed checkout has no problem if its CHANGELOG begins with the version and a date, also once it is tagged."""
+    """A committed checkout whose CHANGELOG begins with version and date has no problem, also once it is tagged."""
     assert RELEASE.problems(checkout) == []
     git(checkout, "tag", f"v{VERSION}")
     assert RELEASE.problems(checkout) == []
