@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
 import shlex
@@ -19,6 +18,7 @@ from migrate_groups.cli.registry import GROUPS, command_line
 from migrate_groups.planning.checks.registry import REGISTRY
 from migrate_groups.planning.checks.rule import Scope
 from tests.support.pages import commands
+from tests.support.sources import texts
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -126,12 +126,12 @@ def test_no_message_or_help_points_into_the_docs():
 
     Only docstrings and comments may do so.
     """
-    found = []
-    for module in sorted((ROOT / "migrate_groups").rglob("*.py")):
-        tree = ast.parse(module.read_text())
-        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        constants = {node for node in ast.walk(tree) if isinstance(node, ast.Constant)} - docstrings
-        found += [f"{named(module)}, line {node.lineno}" for node in constants if "docs/" in str(node.value)]
+    found = [
+        f"{module}, line {node.lineno}"
+        for module, constants in texts().items()
+        for node in constants
+        if "docs/" in str(node.value)
+    ]
     helps = [
         text for each in COMMANDS.values() for text in (each.help, *(getattr(one, "help", "") for one in each.params))
     ]
