@@ -404,6 +404,8 @@ def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
 
 
 def _not_named(facts: JournalFacts) -> str:
+    if facts.verb is Verb.HAND_OVER:
+        return f"cluster {facts.source_cluster} was not asked"
     return (
         f"cluster {facts.source_cluster} is not named, so the claims there stay: pass it as --bootstrap-server, and "
         "this one as --to-bootstrap-server"
