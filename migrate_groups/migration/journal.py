@@ -437,6 +437,8 @@ def _with_givers(reader: GroupReader, facts: JournalFacts, stopped_at: Mapping[P
 
 
 def _not_named(facts: JournalFacts) -> str:
+    if facts.verb is Verb.HAND_OVER:
+        return f"cluster {facts.source_cluster} was not asked"
     return (
         f"cluster {facts.source_cluster} is not named, so the claims there stay: pass it as --bootstrap-server, and "
         "this one as --to-bootstrap-server"

@@ -98,7 +98,7 @@ def say_over(clusters: BothClusters[GroupReader], started: Started, file: Receip
 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
-    source = execution.translation
+    source = None if execution.is_fail_over else execution.translation
     here = reader.cluster_id(), elsewhere.cluster_id() if elsewhere else None
     return here == (execution.cluster_id, source.cluster_id if source else None)
 
