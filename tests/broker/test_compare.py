@@ -139,7 +139,7 @@ def test_a_mirror_that_filters_records_has_no_translated_offset(two):
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
-    """``compare`` gives no target offset before the mirror has copied the records, or after the target has deleted
+    """``compare`` gives no exact offset before the mirror has copied the records, or after the target has deleted
     them.
 
     If the source has deleted records that the group has not read, it gives none either.
