@@ -33,7 +33,7 @@ from migrate_groups.planning.checks.handed import handed_by, undone_by
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
-from migrate_groups.planning.claims import Claims, ClaimState, Giving
+from migrate_groups.planning.claims import Claim, Claims, ClaimState, Giving
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -400,7 +400,37 @@ def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
             }
         for name, at in found.offsets.items():
             offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
-    return replace(journal, facts=replace(facts, claims=claims, not_known=not_known), offsets=offsets)
+    facts = replace(facts, claims=claims, not_known=not_known)
+    if facts.verb is Verb.HAND_OVER and clusters.source is not None:
+        facts = _with_givers(clusters.source, facts, offsets)
+    return replace(journal, facts=facts, offsets=offsets)
+
+
+def _with_givers(reader: GroupReader, facts: JournalFacts, stopped_at: Mapping[Place, int]) -> JournalFacts:
+    """Return the facts with ``givers``. stopped_at: the offsets that are committed with the claims."""
+    arrived = {
+        source: newest[0]
+        for source in facts.handed
+        if (newest := of_partition.without_returned(facts.of(source)))
+        and newest[0].state is ClaimState.ARRIVED
+        and not newest[0].cluster
+    }
+    wanted: dict[str, list[TopicPartition]] = defaultdict(list)
+    for (_, partition), claim in arrived.items():
+        wanted[claim.groups[0]].append(partition)
+    now = reader.committed(wanted) if wanted else {}
+    givers: dict[Place, tuple[Claim, int]] = {}
+    not_known = dict(facts.not_known)
+    for source, claim in arrived.items():
+        giver = claim.groups[0]
+        found = now[giver]
+        if isinstance(found, NotAuthorized):
+            not_known[GroupAt(giver)] = f"whether {giver!r} has consumed them since it handed them over: {found}"
+        elif isinstance(found, MigrateGroupsError):
+            raise found
+        elif (committed := found[source[1]]) is not None and committed.offset > stopped_at[source]:
+            givers[source] = claim, committed.offset
+    return replace(facts, givers=givers, not_known=not_known)
 
 
 def _not_named(facts: JournalFacts) -> str:
