@@ -167,6 +167,28 @@ def test_rollback_before_a_member_joins_deletes_the_start_offsets(cli, world, sh
     assert share.start_offsets() == offsets
 
 
+@pytest.mark.parametrize("steps", [range(8, 9), pytest.param(range(1, 41), marks=pytest.mark.long)], ids=["8", "all"])
+def test_rerun_after_a_kill_at_any_step(cli, world, share, steps):
+    """If `migrate` or `rollback` is killed at any step, a re-run leaves the start offsets of an uninterrupted run."""
+    offsets = share.commit()
+    with connected(world.bootstrap_servers) as writer:
+        for step in steps:
+            group, run = world.name("share"), f"{step}.run"
+            share.write_spec(group)
+            command = ("migrate", "split.toml", "--yes", "--wait", "5s", "--run-dir", run)
+            was_killed = cli.killed_at(step, *command)
+            cli(*command)
+            found = read_committed(writer, {group: [*offsets]})[group]
+            assert found == {partition: CommittedOffset(offset=offset) for partition, offset in offsets.items()}
+            cli.killed_at(step, "rollback", run, "--yes")
+            cli("rollback", run, "--yes")
+            assert read_committed(writer, {group: [*offsets]})[group] == dict.fromkeys(offsets)
+            if not was_killed:
+                break
+    assert step == 8 or 8 < step < steps[-1]
+    assert world.committed(share.old) == offsets
+
+
 def test_after_a_member_has_joined_no_command_claims_to_know(cli, world, share):
     """After a share consumer has read, `rollback` and `hand-back` refuse with one line and write nothing, although the
     start offsets may still be the ones that were set. `migrate` says that the group has started, and `status`, too.
