@@ -30,7 +30,8 @@ def kind(facts: HandOverFacts) -> Judgement:
         return Verdict.NOT_APPLICABLE, "no group to write to"
     if own := sorted(group for group in involved if group.startswith(OWN_GROUPS)):
         return Verdict.REFUSE, f"{named('group', own)} of this tool: choose another name, without {OWN_GROUPS!r}"
-    shares = share_groups(facts.wanted)
+    # In a move, the old group may have the same name as a share group on the other cluster.
+    shares = {*share_groups(facts.wanted)} - {each.source_group for each in facts.wanted}
     if wrong := [
         f"{group.group} exists, and is {'no' if group.group in shares else 'a'} share group"
         for group in groups
