@@ -37,7 +37,7 @@ LAST_PLAIN_VERSION = 7
 """The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
 # From version 6 on a missing group is answered with an error, without the authorized operations.
 _NEVER_JOINED = 1
-"""The epoch of a share group that was created by setting its offsets, until its first member joins
+"""The highest epoch of an Empty share group of which nobody has ever been a member
 (docs/kafka-behaviour.md#share-groups)."""
 DESCRIBE_VERSION = 5
 """The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
@@ -268,20 +268,22 @@ def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> 
         ]
         # Sent on one connection, so that the epochs are read after the offsets: no member had joined before.
         sent = client.send(DescribeShareGroupOffsetsRequest(groups=asked), node)
-        described = client.send(ShareGroupDescribeRequest(group_ids=groups), node)
+        asked_epochs = client.send(ShareGroupDescribeRequest(group_ids=groups), node)
         starts, epochs = OfGroups[Any](), OfGroups[Any]()
         for answer in (await sent).groups:
             parts = ((topic.topic_name, each) for topic in answer.topics for each in topic.partitions)
             found = {TopicPartition(topic, each.partition_index): _start(each) for topic, each in parts}
             _note(starts, answer.group_id, found, answer.error_code)
-        _note_descriptions(epochs, await described)
+        _note_descriptions(epochs, await asked_epochs)
         for group in groups:
             if failed := [each.failed[group] for each in (starts, epochs) if group in each.failed]:
                 into.failed[group] = failed[0]
             elif epochs.found[group].error_code == MISSING:
                 into.found[group] = dict.fromkeys(wanted[group], _Commit())
             else:
-                into.found[group] = starts.found[group] if epochs.found[group].group_epoch <= _NEVER_JOINED else None
+                described = epochs.found[group]
+                is_new = described.group_state == "Empty" and described.group_epoch <= _NEVER_JOINED
+                into.found[group] = starts.found[group] if is_new else None
 
     return _by_coordinator(of_coordinator)
 
