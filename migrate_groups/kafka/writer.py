@@ -43,6 +43,20 @@ class KafkaPythonWriter(KafkaPythonReader):
         memberships = {group: self._holds[group].membership() for group in offsets if group in self._holds}
         return self._write(offsets, of_groups.commit_offsets(offsets, memberships))
 
+    def alter_share_offsets(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Send one AlterShareGroupOffsets for each group."""
+        for group in offsets:
+            self._commits.last.pop(group, None)  # it may not have existed, and then would not be read as a share group
+        return self._write(offsets, of_groups.alter_share_offsets(offsets))
+
+    def delete_share_offsets(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Send one DeleteShareGroupOffsets for each group."""
+        return self._write(partitions, of_groups.delete_share_offsets(partitions))
+
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Send one OffsetCommit with offset 0 for each probe group."""
         offsets = {probe: {partition: _PROBE} for probe in probes}
