@@ -88,3 +88,14 @@ def test_connect_takes_exported_offsets(cli, world, worker: Worker, old):
     worker.request("PATCH", f"/{name}/offsets", body)
     assert world.committed(f"connect-{name}") == {TopicPartition(topic, 0): 4, TopicPartition(topic, 1): 7}
     assert worker.offsets(name) == {(topic, 0): 4, (topic, 1): 7}
+
+
+def test_rollback_takes_the_offsets_of_a_sink_away(cli, world, worker: Worker, old):
+    """`rollback` of a hand-over to a STOPPED sink deletes the offsets that Connect showed."""
+    topic, group = old
+    name = world.name("files")
+    worker.create(name, [topic], cli.folder / "delivered.txt", state="STOPPED")
+    cli("apply", "--from-group", group, "--to-group", f"connect-{name}", "--receipt", "receipt.json", "--yes", *NOW)
+    assert worker.offsets(name) == {(topic, 0): 4, (topic, 1): 7}
+    cli("rollback", "receipt.json", "--yes")
+    assert worker.offsets(name) == {}

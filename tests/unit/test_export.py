@@ -79,6 +79,14 @@ def test_connect_gets_the_body_of_its_request(here):
     assert "PATCH /connectors/NAME/offsets while the connector is STOPPED" in said
 
 
+@pytest.mark.parametrize("state", ["Empty", "Stable", "Unknown"])
+def test_a_group_that_had_not_stopped_is_said(here, state):
+    """The output says if the group had not stopped when the snapshot was taken, or if nobody asked whether it had."""
+    tables.save(SnapshotTable.of_rows([row(group_state=state)]), here.folder / "before.csv")
+    _, said = exported(here, "--for", "spark")
+    assert ("the snapshot does not show that the group had stopped" in said) == (state != "Empty")
+
+
 @pytest.mark.parametrize("tool", ["spark", "connect"])
 def test_offsets_of_one_group_only(here, tool):
     """Spark and Connect have one set of offsets, so a file of several groups is refused."""
