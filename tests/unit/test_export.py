@@ -59,9 +59,9 @@ def test_spark_needs_to_know_where_uncommitted_partitions_start(here):
 
 def test_spark_needs_every_partition_of_a_topic(here):
     """A file that lacks a partition of a topic, as after ``filter --partition``, is refused for Spark."""
-    write(here, ("orders", 0, 12), ("orders", 2, 7))
+    write(here, ("orders", 0, 12), ("orders", 2, 7), ("orders", 2**31 - 1, 1))
     assert here.fails("export", "before.csv", "-o", "out.json", "--for", "spark", code=2) == (
-        "error: the file lacks orders-1, and Spark needs every partition of a topic: take a snapshot of the whole group"
+        "error: the file lacks orders-1, and Spark needs each partition of a topic: take a snapshot of the whole group"
     )
 
 
