@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,6 +23,7 @@ def page(template: str, result: Result, **pictures: Any) -> str:
     return _environment().get_template(template).render(result=result, **pictures)
 
 
+@cache  # with the templates, which Jinja compiles when they are first used
 def _environment() -> Environment:
     """Return the Jinja environment of the templates. It escapes HTML in all values."""
     made = Environment(

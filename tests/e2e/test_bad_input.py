@@ -183,7 +183,7 @@ def files(cli) -> Cli:
         "sheet.csv": "PK\x03\x04\x14\0\x06\0",
         "split.toml": 'source = "g"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n',
         "client.properties": "security.protocol=SSL\nbootstrap.servers=h:1\n",
-        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 5\n}\n',
+        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 6\n}\n',
         "split.toml.run/receipt.json": '{\n "schema": "migrate-groups/receipt",\n "schema_version": 6\n}\n',
     }
     (cli.folder / "split.toml.run").mkdir()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import email
+import json
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -11,6 +14,7 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -19,6 +23,7 @@ import migrate_groups
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RELEASE = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "release.py")))
 VERSION = f"migrate-groups {migrate_groups.__version__}"
 _SECONDS = 500
 
@@ -176,12 +181,65 @@ def test_pipx_and_uvx_run_the_wheel(packages, environment, tmp_path):
         assert run(*command, folder=tmp_path, **homes).strip() == VERSION
 
 
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A clone of the checkout that can be released: its CHANGELOG begins with the version and a date."""
+    folder = tmp_path / "clone"
+    run("git", "clone", "--quiet", ROOT, folder, folder=tmp_path)
+    changes = folder / "CHANGELOG.md"
+    title = f"## [{migrate_groups.__version__}] - 2026-11-28"
+    changes.write_text(re.sub(r"^## .*", title, changes.read_text(), count=1, flags=re.M))
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    run("git", "add", "--all", folder=folder)
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    run("git", *who, "commit", "--allow-empty", "--message", "a commit", folder=folder)
+
+
+def test_the_packages_are_those_of_the_commit(clone, tmp_path):
+    """A release has only committed files, and two builds of it have the same bytes."""
+    (clone / "migrate_groups" / "not_committed.py").touch()
+    wheel, sdist = RELEASE.build_twice(clone, tmp_path, sys.executable)
+    assert (wheel.suffix, sdist.suffix) == (".whl", ".gz")
+    assert "migrate_groups/__init__.py" in files_of(wheel)
+    assert "migrate_groups/not_committed.py" not in files_of(wheel)
+
+
+def test_a_build_that_differs_from_another_one_is_refused(clone, tmp_path):
+    """If two builds have different bytes, nothing is returned, and the message names the files."""
+    (clone / "hatch_build.py").write_text(
+        "import uuid\nfrom hatchling.metadata.plugin.interface import MetadataHookInterface\n\n\n"
+        "class CustomMetadataHook(MetadataHookInterface):\n"
+        "    def update(self, metadata):\n        metadata['description'] = uuid.uuid4().hex\n"
+    )
+    text = (
+        (clone / "pyproject.toml").read_text().replace('dynamic = ["version"]', 'dynamic = ["version", "description"]')
+    )
+    text = re.sub(r"^description = .*\n", "", text, flags=re.M)
+    (clone / "pyproject.toml").write_text(f"{text}\n[tool.hatch.metadata.hooks.custom]\n")
+    commit(clone)
+    with pytest.raises(SystemExit, match=r"error: two builds differ: .*whl"):
+        RELEASE.build_twice(clone, tmp_path, sys.executable)
+
+
 @pytest.mark.long
-def test_the_release_commands_build_and_check_the_packages(packages, environment, tmp_path):
-    """``python -m build`` makes a wheel with the same files, and ``twine check`` accepts the wheel and the sdist."""
-    run(environment / "python", "-m", "pip", "install", "build", "twine", folder=tmp_path)
-    run(environment / "python", "-m", "build", "--outdir", tmp_path / "dist", ROOT, folder=tmp_path)
-    [wheel], [sdist] = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
+def test_the_release_command_makes_all_files(clone, packages, tmp_path):
+    """``scripts/release.py`` writes packages, SBOM, formula and checksums, and the checksums are right.
+
+    The SBOM has the version, and each dependency that the package declares, and neither pip nor an extra.
+    """
+    run(sys.executable, "scripts/release.py", folder=clone, XDG_CACHE_HOME=tmp_path)
+    there = clone / "dist" / migrate_groups.__version__
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", folder=there)
+    names = {each.name.rpartition(".")[2] for each in there.iterdir()}
+    assert names == {"whl", "gz", "json", "rb", "SHA256SUMS"}
+    [wheel], [sbom] = there.glob("*.whl"), there.glob("*.cdx.json")
     assert files_of(wheel).keys() == files_of(packages.wheel).keys()
-    checked = run(environment / "twine", "check", "--strict", wheel, sdist, folder=tmp_path)
-    assert checked.count("PASSED") == 2
+    document = json.loads(sbom.read_text())
+    assert document["metadata"]["component"]["version"] == migrate_groups.__version__
+    found = {each["name"].lower() for each in document["components"]}
+    assert {re.split("[<>=]", each)[0] for each in PROJECT["dependencies"]} <= found
+    assert not {"pip", "pyspark"} & found

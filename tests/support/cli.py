@@ -12,10 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Self
 from unittest import mock
 
+import typer
+
+from migrate_groups.cli import registry
 from migrate_groups.cli.app import main
 from tests.support import forks
 
@@ -126,11 +130,15 @@ class CliHere(Cli):
 
     @contextlib.contextmanager
     def as_process(self) -> Iterator[None]:
-        """Set for a ``with`` block what commands share: the handlers of signals, the environment, and the folder."""
+        """Set for a ``with`` block what commands share: the handlers of signals, the environment, and the folder.
+
+        Typer's parsers are made once for each command, because that takes it longer than most commands run.
+        """
         with (
             signals_kept(),
             collection_kept(),
             mock.patch.dict(os.environ, self.environment, clear=True),
+            mock.patch.object(registry, "command_line", lambda called=(): _command_line(*called)),
             contextlib.chdir(self.folder),
         ):
             yield
@@ -152,6 +160,14 @@ class CliHere(Cli):
                 status = int(exit_.code or 0)
         said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
         return status, said, complained
+
+
+_made_anew = registry.command_line
+
+
+@cache
+def _command_line(*called: str):
+    return typer.main.get_command(_made_anew(called))
 
 
 @contextlib.contextmanager

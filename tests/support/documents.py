@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ SCHEMAS = DOCS / "schemas"
 def parsed(printed: str | bytes) -> dict[str, Any]:
     """Return the document that a command printed. Fail if it printed several, or if the schema rejects the document."""
     document = json.loads(printed)
-    jsonschema.validate(
-        document,
-        json.loads((SCHEMAS / f"{name_of(document)}.json").read_text()),
-        cls=jsonschema.Draft202012Validator,
-    )
+    _validator(name_of(document)).validate(document)
     return document
+
+
+@cache
+def _validator(name: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
 
 
 def name_of(document: dict[str, Any]) -> str:

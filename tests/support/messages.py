@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from migrate_groups import errors
+from tests.support.sources import modules
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -33,6 +34,7 @@ class Message(NamedTuple):
     place: str
 
 
+@cache
 def entries() -> list[Entry]:
     """Return the rows of the page, with the exit code of their section."""
     found = []
@@ -48,8 +50,8 @@ def raised() -> Iterator[Message]:
     A local variable in a message is replaced by the text that is assigned to it.
     """
     codes = {name: each.exit_code for name, each in vars(errors).items() if hasattr(each, "exit_code")}
-    for path, tree in _modules().items():
-        if path.parts[1] in ("sandbox", "demo"):
+    for path, tree in modules().items():
+        if path.parts[0] in ("sandbox", "demo"):
             continue
         for scope in [node for node in ast.walk(tree) if isinstance(node, _Function)]:
             texts = _assigned(scope)
@@ -60,20 +62,14 @@ def raised() -> Iterator[Message]:
 
 
 @cache
-def all_texts() -> tuple[str, ...]:
+def all_texts() -> frozenset[str]:
     """Return all texts in the code, with `ANY` in place of values."""
-    return tuple(
+    return frozenset(
         _template(node, {})
-        for tree in _modules().values()
+        for tree in modules().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr | ast.Constant)
     )
-
-
-@cache
-def _modules() -> Mapping[Path, ast.Module]:
-    paths = sorted((ROOT / "migrate_groups").rglob("*.py"))
-    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in paths}
 
 
 def _assigned(scope: _Function) -> Mapping[str, str]:

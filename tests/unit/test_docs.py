@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
 import shlex
@@ -19,6 +18,7 @@ from migrate_groups.cli.registry import GROUPS, command_line
 from migrate_groups.planning.checks.registry import REGISTRY
 from migrate_groups.planning.checks.rule import Scope
 from tests.support.pages import commands
+from tests.support.sources import texts
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -126,12 +126,12 @@ def test_no_message_or_help_points_into_the_docs():
 
     Only docstrings and comments may do so.
     """
-    found = []
-    for module in sorted((ROOT / "migrate_groups").rglob("*.py")):
-        tree = ast.parse(module.read_text())
-        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        constants = {node for node in ast.walk(tree) if isinstance(node, ast.Constant)} - docstrings
-        found += [f"{named(module)}, line {node.lineno}" for node in constants if "docs/" in str(node.value)]
+    found = [
+        f"{module}, line {node.lineno}"
+        for module, constants in texts().items()
+        for node in constants
+        if "docs/" in str(node.value)
+    ]
     helps = [
         text for each in COMMANDS.values() for text in (each.help, *(getattr(one, "help", "") for one in each.params))
     ]
@@ -157,23 +157,22 @@ def test_getting_started_calls_the_applications_as_they_expect():
 def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
     """The first table of docs/reference/checks.md has the checks of a hand-over, in the order in which plans show them.
 
-    The table of docs/two-clusters.md has those that only a move has, and others that differ there.
+    The second table has those that only a move or a fail-over has, and others that differ there.
     """
-    of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    of_hand_over, of_move, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     names = [row[0].strip() for row in of_hand_over]
     assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE, Scope.APPLICATION)
-    (of_move,) = tables_of_checks(ROOT / "docs" / "two-clusters.md")
     named_there = {row[0].strip() for row in of_move}
-    checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))
+    checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET, Scope.FAIL_OVER))
     assert named_there <= checks <= {*names, *named_there}
 
 
 def test_the_table_of_checks_of_the_ways_back_has_the_checks_of_the_registry():
-    """The second table of docs/reference/checks.md has each check of a way back, with its commands.
+    """The third table of docs/reference/checks.md has each check of a way back, with its commands.
 
     Of `hand-back` it has those that a hand-over has not, or judges by other facts. The page says that it has the rest.
     """
-    _, of_ways_back = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    *_, of_ways_back = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     both = (Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP)
     scopes = {scope.value: (scope,) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, *both)} | {"delete-offsets": both}
     shown = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +13,7 @@ from migrate_groups.cli.registry import command_line
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.sandbox.versions import DEFAULT_VERSION, VERSIONS
 from tests.support.pages import PAGES
+from tests.support.sources import texts
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -121,12 +121,12 @@ def test_no_message_or_help_names_a_file_of_the_repository():
     """
     files = [each.name for each in ROOT.glob("*.md")]
     pattern = re.compile(rf"(?<![\w/])(?:scripts|tests)/|{'|'.join(map(re.escape, files))}")
-    found = []
-    for module in sorted((ROOT / "migrate_groups").rglob("*.py")):
-        tree = ast.parse(module.read_text())
-        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        constants = {node for node in ast.walk(tree) if isinstance(node, ast.Constant)} - docstrings
-        found += [f"{module.name}, line {each.lineno}" for each in constants if pattern.search(str(each.value))]
+    found = [
+        f"{module}, line {each.lineno}"
+        for module, constants in texts().items()
+        for each in constants
+        if pattern.search(str(each.value))
+    ]
     helps = [
         str(text)
         for each in COMMANDS.values()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 from kafka import KafkaAdminClient
 
 from migrate_groups.kafka import private
-
-PACKAGE = Path(private.__file__).parents[1]
+from tests.support.sources import modules
 
 
 def test_the_installed_version_has_every_private_part():
@@ -28,9 +26,9 @@ def test_private_parts_are_used_in_one_module_only():
     """Only the module ``kafka/private.py`` uses the private names of kafka-python that it lists in ``USED``."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {
-        str(path.relative_to(PACKAGE)): node.attr
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        str(path): node.attr
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and node.attr in names
         and not (isinstance(node.value, ast.Name) and node.value.id == "self")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
+
+from tests.support import sources
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "migrate_groups"
@@ -53,16 +54,7 @@ CALLERS = {
 @cache
 def modules() -> dict[str, ast.Module]:
     """Return the package's modules, by dotted name without the name of the package, such as ``kafka.ports``."""
-    # If a destructor that the garbage collector runs meanwhile fails, pytest formats its traceback with `ast.parse`,
-    # and Python 3.11.7 raises SystemError for an `ast.parse` within another.
-    gc.disable()
-    try:
-        return {
-            ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
-            for path in PACKAGE.rglob("*.py")
-        }
-    finally:
-        gc.enable()
+    return {".".join(path.with_suffix("").parts): tree for path, tree in sources.modules().items()}
 
 
 def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -255,8 +247,8 @@ def test_every_test_has_a_docstring():
     """Each test function in tests/ has a docstring."""
     tests = [
         (path.name, node)
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in sources.parsed((ROOT / "tests").rglob("test_*.py")).items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
     assert [f"{name}: {node.name}" for name, node in tests if not ast.get_docstring(node)] == []

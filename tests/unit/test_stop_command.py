@@ -8,11 +8,13 @@ import os
 import pytest
 
 from migrate_groups.cli import terminal
+from migrate_groups.cli.commands import migrate
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import cut_over
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.clock import FakeClock
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 
 MEMBER = Member(member_id="m-1", client_id="pay", host="/h", subscription=frozenset("t"))
@@ -109,8 +111,9 @@ def test_a_stop_command_that_fails_ends_the_run(cli):
     assert cli.offset("new") is None
 
 
-def test_members_that_do_not_stop_are_started_again(cli):
+def test_members_that_do_not_stop_are_started_again(cli, monkeypatch):
     """If members still run when ``--wait`` is over, the ``--restart-command`` runs, because others have stopped."""
+    monkeypatch.setattr(migrate, "SystemClock", FakeClock)
     cli.cluster.join("old", MEMBER)
     done = cli(*MIGRATE, "--wait", "8s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)
     assert runs(cli) == ["stop", "restart"]
@@ -162,11 +165,12 @@ def test_after_a_write_the_old_applications_stay_stopped(cli, monkeypatch):
     assert (runs(cli), cli.offset("new")) == (["stop"], 5)
 
 
-def test_after_the_write_of_an_earlier_run_the_old_applications_stay_stopped(cli):
+def test_after_the_write_of_an_earlier_run_the_old_applications_stay_stopped(cli, monkeypatch):
     """If an earlier run has written, and the same command ends with exit code 3, ``--restart-command`` does not run.
 
     The new applications may have been started.
     """
+    monkeypatch.setattr(migrate, "SystemClock", FakeClock)
     cli(*MIGRATE)
     cli.cluster.join("old", MEMBER)
     done = cli(*MIGRATE, "--wait", "8s", "--stop-command", stops(cli), "--restart-command", RESTART, code=3)

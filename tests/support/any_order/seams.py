@@ -10,14 +10,10 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 from unittest import mock
-
-import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import console
-from migrate_groups.cli import registry as commands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.signals import Stops
 from migrate_groups.migration.ports import Clients
@@ -48,7 +44,6 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
         # Only the main thread can handle signals, and of two commands at once none runs there.
         put(Stops, "heed", lambda _: None)
         put(Stops, "none_lost", lambda _: nullcontext())
-        put(commands, "command_line", lambda called=(): _command_line(*called))
         if not tables:
             put(console, "_print", _print_lines)
         yield
@@ -68,14 +63,6 @@ def _watched(world, function):
             return function(source, target, **named)
 
     return watched
-
-
-_made_anew = commands.command_line
-
-
-@cache
-def _command_line(*called: str):
-    return typer.main.get_command(_made_anew(called))
 
 
 def _print_lines(stream, lines) -> None:

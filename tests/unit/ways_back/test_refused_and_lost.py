@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from migrate_groups.cli.commands import ways_back
+from migrate_groups.cli.commands import migrate, ways_back
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
@@ -441,6 +441,7 @@ def test_a_hand_back_does_not_rewind_a_source_group_that_loses_its_offset(cli, m
 
     It would otherwise set the old group back to the new group's offset. A lower offset that is lost is set again.
     """
+    monkeypatch.setattr(migrate, "SystemClock", FakeClock)
     cli(*MIGRATE, "--settle", "5s")
     cli.cluster.commit("old", PARTITION, 9)
     losses = [[PARTITION, SECOND], [PARTITION]]
