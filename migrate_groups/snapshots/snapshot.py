@@ -104,6 +104,10 @@ class SnapshotTable:
         """Return the groups in the snapshot, sorted. If rows have no group, the last element is None."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
+    def states(self) -> list[str | None]:
+        """Return the states that the groups had when the snapshot was taken, each once; None: not known."""
+        return self._distinct("group_state")
+
     def refuse_some_without_group(self) -> None:
         """Raise `InvalidInput` if some rows have a group and some have none."""
         groups = self.groups()
