@@ -380,7 +380,7 @@ def test_claims_of_several_groups_fit_into_requests(monkeypatch: pytest.MonkeyPa
         {"a": 4, "b": 1},
         {"a": 2},
     ]
-    sent = {group: {} for group in claims}
+    sent: dict[str, dict[TopicPartition, CommittedOffset]] = {group: {} for group in claims}
     for each in requests:
         for group, of_group in each.items():
             sent[group] |= of_group
