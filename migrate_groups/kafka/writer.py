@@ -20,6 +20,8 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 K = TypeVar("K")
 
+# The group has had other generations, or its member has no assignment yet.
+_TOO_EARLY = {"ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"}
 _PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
 
 
@@ -39,8 +41,24 @@ class KafkaPythonWriter(KafkaPythonReader):
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Send one OffsetCommit for each group, as its member if this client holds the group."""
-        memberships = {group: self._holds[group].membership() for group in offsets if group in self._holds}
+        """Send one OffsetCommit for each group, as its member if this client holds the group.
+
+        If the coordinator has not answered the join of a held group, and refuses the commit, it is sent again after the
+        answer, which may take ``group.initial.rebalance.delay.ms``.
+        """
+        holds = {group: self._holds[group] for group in offsets if group in self._holds}
+        joining = [group for group, held in holds.items() if not held.has_joined]
+        found = dict(self._commit(offsets, holds))
+        for group in joining:
+            if {each.error for each in found[group].values()} & _TOO_EARLY:
+                holds[group].await_join()
+                found |= self._commit({group: offsets[group]}, holds)
+        return found
+
+    def _commit(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]], holds: Mapping[str, Hold]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        memberships = {group: holds[group].membership() for group in offsets if group in holds}
         return self._write(offsets, of_groups.commit_offsets(offsets, memberships))
 
     def alter_share_offsets(
