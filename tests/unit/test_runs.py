@@ -499,6 +499,7 @@ def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypat
     assert "pass --on-removed restore" in cli.fails(*MIGRATE, code=3)
     cli(*MIGRATE, "--on-removed", "restore")
     assert cli.offset("new") == 5
+    assert [each.offset for each in tables.load(cli.folder / RUN / "baseline.parquet").rows()] == [5]
 
 
 def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):

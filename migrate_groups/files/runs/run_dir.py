@@ -193,10 +193,12 @@ class RunDir:
     def keep_baseline(self, rows: Iterable[Row]) -> None:
         """Save snapshot rows of the source group as ``baseline.parquet``, which is replaced if it exists.
 
-        Raises `InvalidInput` if the file can't be written.
+        If the group does not exist any more, the file stays as it is. Raises `InvalidInput` if it can't be written.
         """
         # If the committed offsets of the source group expire while the run waits, only this file still has them.
-        tables.save(SnapshotTable.of_rows(rows), self.baseline, replace=True)
+        found = [*rows]
+        if any(row.group_type for row in found):
+            tables.save(SnapshotTable.of_rows(found), self.baseline, replace=True)
 
     def load_baseline(self, group: str) -> SnapshotTable | None:
         """Return the snapshot in ``baseline.parquet``; None if the file does not exist or is of another group.

@@ -229,8 +229,12 @@ def _both(client: Client, receipt: Receipt, verb: Verb, source: Client | None) -
 
 
 def _refuse_lost(shown: Plan, plan: Plan) -> None:
-    """Raise `Refused` if a source group has lost a higher committed offset than it would get, since ``shown``."""
+    """Raise `Refused` if a group has lost a committed offset since ``shown``.
+
+    That is one which it would give back, or which is higher than the one that it would get.
+    """
     before = {change.order: change.before for change in shown.changes}
+    given = {change.order for change in plan.changes if change.committed is not None}
     lost = [
         f"{change.group} {change.topic_partition} ({then.offset})"
         for change in plan.changes
@@ -238,6 +242,11 @@ def _refuse_lost(shown: Plan, plan: Plan) -> None:
         and change.after is not None
         and (then := before.get(change.order)) is not None
         and then.offset > change.after.offset
+    ]
+    lost += [
+        f"{change.source_group} {change.topic_partition} ({change.committed.offset})"
+        for change in shown.changes
+        if change.source_group and change.committed is not None and change.order not in given
     ]
     if lost:
         raise Refused(

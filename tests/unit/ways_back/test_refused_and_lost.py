@@ -453,3 +453,21 @@ def test_a_hand_back_does_not_rewind_a_source_group_that_loses_its_offset(cli, m
     cli.cluster.commit("old", PARTITION, 5)
     cli("hand-back", RUN, "--yes", "--wait", "20s")
     assert cli.offsets("old") == {0: 5, 1: 5}
+
+
+def test_a_hand_back_does_not_leave_out_an_added_partition_that_the_new_group_loses(cli, monkeypatch):
+    """If the new group loses its offset in an added partition during ``settle``, `hand-back` is refused.
+
+    Otherwise ``auto.offset.reset`` would decide where the old group starts there.
+    """
+    monkeypatch.setattr(migrate, "SystemClock", FakeClock)
+    cli(*MIGRATE, "--settle", "5s")
+    added = TopicPartition("t", 2)
+    cli.cluster.add_partitions("t", 3)
+    cli.cluster.produce("t", 2, 20)
+    cli.cluster.commit("new", added, 7)
+    clock = FakeClock(lambda: cli.cluster.delete("new", [added]))
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
+    error = cli.fails("hand-back", RUN, "--yes", "--wait", "20s", code=3)
+    assert "committed offset expired or deleted since the plan was shown: new t-2 (7); set it again" in error
+    assert cli.offsets("old") == {0: 5, 1: 5}
