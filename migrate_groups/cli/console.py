@@ -89,18 +89,19 @@ def load_table(path: Path) -> SnapshotTable:
     return tables.load(path, stream=sys.stdin.buffer if str(path) == "-" else None)
 
 
-def check_output(path: Path, *, force: bool) -> None:
+def check_output(path: Path, *, force: bool, also: str = "") -> None:
     """Check that a snapshot can be written to ``path``. ``-`` means stdout, and is always allowed.
 
-    force: the file may exist. Raises `UsageError` if the extension is not .csv or .parquet, and `InvalidInput` if the
-    file can't be written.
+    force: the file may exist. also: another extension that is allowed. Raises `UsageError` if the extension is not .csv
+    or .parquet, and `InvalidInput` if the file can't be written.
     """
     if str(path) == "-":
         return
     from migrate_groups.files.safe_write import check_writable
     from migrate_groups.files.snapshots import any_format as tables
 
-    tables.check_extension(path)
+    if path.suffix.lower() != also:
+        tables.check_extension(path)
     check_writable(path, replace=force)
 
 

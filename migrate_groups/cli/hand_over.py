@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
     from migrate_groups.clock import Clock
     from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.hand_over.fail_over import FailOver
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
     from migrate_groups.migration.hand_over.prepared import Prepared
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.translation import KeptOffsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +28,14 @@ class HandOver:
     """A hand-over: target groups take over topics of a source group, with its committed offsets.
 
     wanted: the input of the hand-over. Its field ``mirror`` is ignored, because the methods take the mirror as an
-    argument. terminal: shows texts to the user, and asks before the write.
+    argument. terminal: shows texts to the user, and asks before the write. kept: the offsets to write if the source
+    group's cluster is lost.
     """
 
     wanted: MigrateRequest
     terminal: Terminal
     clock: Clock
+    kept: KeptOffsets | None = None
 
     def dry_run(self, reader: GroupReader, mirror: Mirror | None, command: str = "") -> Plan | None:
         """Show the plan of the hand-over, and return it.
@@ -40,7 +44,13 @@ class HandOver:
         started, show the record of that run and return None, or raise `PartlyApplied` if the source group still
         consumes. Raises `Refused`, `UsageError` or `InvalidInput` if no plan is possible.
         """
-        prepared = self.prepared(reader, mirror)
+        prepared: Prepared | FailOver | None
+        if self.kept is not None:
+            from migrate_groups.migration.hand_over.fail_over import plan_fail_over
+
+            prepared = plan_fail_over(reader, self.wanted, self.kept, self.clock, self.terminal)
+        else:
+            prepared = self.prepared(reader, mirror)
         if prepared is None:
             self._show_receipt()
             return None
@@ -62,6 +72,10 @@ class HandOver:
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 
+        if self.kept is not None:
+            from migrate_groups.migration.hand_over.fail_over import fail_over
+
+            return fail_over(clients, self.wanted, self.kept, self.clock, self.terminal)
         launch = self.terminal.commands.start
         try:
             return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
@@ -121,6 +135,8 @@ class HandOver:
             f"later: migrate-groups {later}; migrate-groups {shell_command('reconcile', [folder, 'later.parquet'])}",
             NOTHING_TO_UNDO
             if outcome.execution.wrote_nothing
+            else f"back: migrate-groups {rollback} (before the new groups commit)"
+            if outcome.execution.is_fail_over
             else f"back: migrate-groups {rollback} (with both clusters, before the new groups commit)"
             if outcome.execution.translation
             else f"back: migrate-groups {rollback} (before the new groups commit), {hand_back} (after{also})",

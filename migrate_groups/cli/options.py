@@ -26,8 +26,8 @@ Output = Annotated[
     Path,
     typer.Option("--output", "-o", metavar="OUT", help="The file to write: .csv or .parquet, or - for CSV on stdout."),
 ]
-CsvOutput = Annotated[
-    Path, typer.Option("--output", "-o", metavar="OUT", help="The .csv file to write, or - for stdout.")
+ExportOutput = Annotated[
+    Path, typer.Option("--output", "-o", metavar="OUT", help="The .csv or .json file to write, or - for stdout.")
 ]
 Run = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run: the run directory of migrate, or the receipt of apply.")

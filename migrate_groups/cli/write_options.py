@@ -52,7 +52,7 @@ _OnRemoved = Annotated[
     ),
 ]
 _AnyKind = Annotated[
-    bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or Kafka Connect.")
+    bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or of Connect workers.")
 ]
 _Copy = Annotated[
     bool,

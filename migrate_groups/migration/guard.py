@@ -47,7 +47,11 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     - after a hand-over (to target groups): the source groups
     - after a rollback or hand-back: the target groups
     - after delete-offsets: the groups whose offsets were deleted
+
+    There is none if the cluster of the source group is lost.
     """
+    if execution.verb is Verb.HAND_OVER and execution.is_fail_over:
+        return {}
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for source in chain.from_iterable(execution.sources().values()):

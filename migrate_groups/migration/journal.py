@@ -9,7 +9,7 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,19 +21,18 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup
 from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
-from migrate_groups.migration.write import send
-from migrate_groups.migration.write_requests import rounds
+from migrate_groups.migration.write_requests import Offsets, divided
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning import claims as of_partition
-from migrate_groups.planning.change import Change, Order
+from migrate_groups.planning.change import Order
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.handed import handed_by, undone_by
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
-from migrate_groups.planning.claims import Claims, ClaimState, Giving
+from migrate_groups.planning.claims import Claim, Claims, ClaimState, Giving
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -77,18 +76,18 @@ class Journal:
             return {}
         facts = self.facts
         new: dict[Place, Claims] = {}
-        begin = _BEGUN.get(facts.verb)
+        begin, givings = _BEGUN.get(facts.verb), self._givings(now)
         for source, targets in facts.handed.items():
             is_done, of_source = source in facts.done, facts.of(source)
             # Committed also if it is there already: the coordinator refuses it if this run has lost its lock.
             if of_source and (is_done or source in facts.begun):
                 new[source] = of_source
             elif not is_done and (of_source or facts.verb is not Verb.DELETE_OFFSETS):
-                names = facts.names(source)
+                names = tuple([group.name for group, _ in targets])
                 new[source] = of_partition.handed_over(of_source, facts.run, names, now, facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
             if begin and not is_done:
-                giving = self._giving(source, now)
+                giving = givings[source[0]]
                 for target in targets:
                     new[target] = begin(facts.of(target), giving)
         return self._commit(new)
@@ -133,10 +132,11 @@ class Journal:
         new: dict[Place, Claims] = {}
         partitions = receipt.partition_states
         after_of, owned_again = _AFTER[facts.verb], _OWNED_AGAIN[facts.verb]
+        givings = self._givings(now)
         for source, targets in facts.handed.items():
             if source in facts.done:
                 continue
-            giving, is_back = self._giving(source, now), True
+            giving, is_back = givings[source[0]], True
             for target in targets:
                 group, partition = target
                 found = partitions.get((group.name, partition.topic, partition.partition))
@@ -145,37 +145,38 @@ class Journal:
                 if after and (is_over or after is not of_partition.arrived):
                     new[target] = after(facts.of(target), giving)
             if is_back:
-                names = facts.names(source)
+                names = tuple([group.name for group, _ in targets])
                 new[source] = of_partition.returned(facts.of(source), facts.run, names, now, facts.elsewhere)
         return self._commit({place: claims for place, claims in new.items() if claims != facts.of(place)})
 
-    def _giving(self, source: Place, now: datetime) -> Giving:
-        return Giving(self.facts.run, source[0].name, now, self.facts.source_cluster)
+    def _givings(self, now: datetime) -> Mapping[GroupAt, Giving]:
+        """Return, by source group, that this run gives partitions of it to target groups, or takes them back."""
+        run, cluster = self.facts.run, self.facts.source_cluster
+        return {group: Giving(run, group.name, now, cluster) for group in self.facts.groups}
 
     def _commit(self, claims: Mapping[Place, Claims]) -> dict[Order, str]:
         """Commit claims, and note them; return the errors, with the keys of `claim`."""
+        facts = self.facts
         failed: dict[Place, str] = {}
         # With the claims of both groups goes the offset at which the source group stopped.
-        offsets = {**self.offsets, **self.facts.stopped_at}
-        for source, offset in self.facts.stopped_at.items():
-            offsets |= dict.fromkeys(self.facts.handed[source], offset)
+        offsets = {**self.offsets, **facts.stopped_at}
+        for source, targets in facts.handed.items():
+            if (stopped := facts.stopped_at.get(source)) is not None:
+                for target in targets:
+                    offsets[target] = stopped
         for cluster, writer in self.writers.items():
-            journals = {group: journal_group(group.name) for group in self.facts.groups if group.cluster == cluster}
-            changes = [
-                Change(
-                    source_group=None,
-                    group=journals[place[0]],
-                    topic=place[1].topic,
-                    partition=place[1].partition,
-                    after=CommittedOffset(offset=offsets.get(place, 0), metadata=of_partition.encode(of_place)),
-                )
-                for place, of_place in claims.items()
-                if place[0] in journals and place[0] not in self.facts.not_known
-            ]
-            groups = {journal: group for group, journal in journals.items()}
-            failed |= {(groups[journal], partition): error for journal, partition, error in _sent(writer, changes)}
-        known: dict[Place, Claims] = self.facts.claims  # type: ignore[assignment]
-        known |= {place: of_place for place, of_place in claims.items() if place not in failed}
+            groups = [group for group in facts.groups if group.cluster == cluster and group not in facts.not_known]
+            found: dict[GroupAt, dict[TopicPartition, CommittedOffset]] = {group: {} for group in groups}
+            for place, of_place in claims.items():
+                if (of_group := found.get(place[0])) is not None:
+                    of_group[place[1]] = CommittedOffset(
+                        offset=offsets.get(place, 0), metadata=of_partition.encode(of_place)
+                    )
+            by_name = {journal_group(group.name): group for group in groups}
+            sent = _sent(writer, {journal: found[group] for journal, group in by_name.items()})
+            failed |= {(by_name[journal], partition): error for journal, partition, error in sent}
+        known: dict[Place, Claims] = facts.claims  # type: ignore[assignment]
+        known |= {place: of_place for place, of_place in claims.items() if place not in failed} if failed else claims
         return self._of_changes(failed)
 
     def _of_changes(self, failed: Mapping[Place, str]) -> dict[Order, str]:
@@ -189,11 +190,13 @@ class Journal:
         return found
 
 
-def _sent(writer: GroupWriter, changes: Sequence[Change]) -> Iterator[tuple[str, TopicPartition, str]]:
+def _sent(writer: GroupWriter, offsets: Offsets) -> Iterator[tuple[str, TopicPartition, str]]:
     """Commit claims to journals of one cluster; yield the journal, the partition and the error of each that failed."""
-    for batch in rounds(changes):
-        for journal, answers in send(writer, batch).items():
-            for partition, answer in answers.items():
+    # All at once, because a request has as few claims as fit into one batch, and none of them depends on another.
+    commits = [partial(writer.alter_offsets, of_request) for of_request in divided(offsets)]
+    for answers in writer.at_once(*commits):
+        for journal, of_journal in answers.items():
+            for partition, answer in of_journal.items():
                 if answer.answer is not Answer.WRITTEN:
                     yield journal, partition, f"not claimed in group {journal}: {answer.error}"
 
@@ -400,10 +403,42 @@ def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
             }
         for name, at in found.offsets.items():
             offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
-    return replace(journal, facts=replace(facts, claims=claims, not_known=not_known), offsets=offsets)
+    facts = replace(facts, claims=claims, not_known=not_known)
+    if facts.verb is Verb.HAND_OVER and clusters.source is not None:
+        facts = _with_givers(clusters.source, facts, offsets)
+    return replace(journal, facts=facts, offsets=offsets)
+
+
+def _with_givers(reader: GroupReader, facts: JournalFacts, stopped_at: Mapping[Place, int]) -> JournalFacts:
+    """Return the facts with ``givers``. stopped_at: the offsets that are committed with the claims."""
+    arrived = {
+        source: newest[0]
+        for source in facts.handed
+        if (newest := of_partition.without_returned(facts.of(source)))
+        and newest[0].state is ClaimState.ARRIVED
+        and not newest[0].cluster
+    }
+    wanted: dict[str, list[TopicPartition]] = defaultdict(list)
+    for (_, partition), claim in arrived.items():
+        wanted[claim.groups[0]].append(partition)
+    now = reader.committed(wanted) if wanted else {}
+    givers: dict[Place, tuple[Claim, int]] = {}
+    not_known = dict(facts.not_known)
+    for source, claim in arrived.items():
+        giver = claim.groups[0]
+        found = now[giver]
+        if isinstance(found, NotAuthorized):
+            not_known[GroupAt(giver)] = f"whether {giver!r} has consumed them since it handed them over: {found}"
+        elif isinstance(found, MigrateGroupsError):
+            raise found
+        elif (committed := found[source[1]]) is not None and committed.offset > stopped_at[source]:
+            givers[source] = claim, committed.offset
+    return replace(facts, givers=givers, not_known=not_known)
 
 
 def _not_named(facts: JournalFacts) -> str:
+    if facts.verb is Verb.HAND_OVER:
+        return f"cluster {facts.source_cluster} was not asked"
     return (
         f"cluster {facts.source_cluster} is not named, so the claims there stay: pass it as --bootstrap-server, and "
         "this one as --to-bootstrap-server"

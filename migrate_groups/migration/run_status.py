@@ -161,13 +161,16 @@ def run_status(
 ) -> RunStatus:
     """Return what a run has done, what the brokers say now, and what each command may do next.
 
-    reader: of the cluster of the source group. file: the receipt of the run. commands: by verb, the command line or the
-    call that carries it out, for the text of ``next``. elsewhere: of the target groups' cluster, if it is another one.
+    reader: of the cluster of the source group; of the target groups' cluster if that is lost. file: the receipt of the
+    run. commands: by verb, the command line or the call that carries it out, for the text of ``next``. elsewhere: of
+    the target groups' cluster, if it is another one.
 
     Raises `UsageError` if ``elsewhere`` is missing or not needed.
     """
     receipt = file.receipt
-    if (last := receipt.last_hand_over) is not None:
+    last = receipt.last_hand_over
+    is_lost = last is not None and last.is_fail_over and elsewhere is None
+    if last is not None and not is_lost:
         check_clusters_named(last, is_target_named=elsewhere is not None)
     there = elsewhere or reader
     asks: Mapping[Verb, Callable[[_Said], str]] = {
@@ -178,18 +181,20 @@ def run_status(
         ),
         Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
     }
-    another = another_cluster(reader, receipt, there)
+    is_there = is_lost and last is not None and reader.cluster_id() == last.cluster_id
+    another = "" if is_there else another_cluster(reader, receipt, there)
     answers = [
         Next(verb=verb, answer=Answer.REFUSED, reason=another) if another else _answered(verb, ask)
         for verb, ask in asks.items()
     ]
     target_groups = {group for group, *_ in receipt.partition_states}
-    sources, targets = _existing(reader, receipt.source_groups, clock), _existing(there, target_groups, clock)
+    source_groups = frozenset[str]() if is_lost else receipt.source_groups
+    sources, targets = _existing(reader, source_groups, clock), _existing(there, target_groups, clock)
     found = RunStatus(
         receipt=receipt,
         commands=answers,
         groups=[*sources, *targets],
-        missing=[*_missing(receipt.source_groups, sources), *_missing(target_groups, targets)],
+        missing=[*_missing(source_groups, sources), *_missing(target_groups, targets)],
         lags=_lags(last, _at_stop(file, last), targets) if last else (),
         another_cluster=another,
     )

@@ -98,27 +98,29 @@ def say_over(clusters: BothClusters[GroupReader], started: Started, file: Receip
 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
-    source = execution.translation
+    source = None if execution.is_fail_over else execution.translation
     here = reader.cluster_id(), elsewhere.cluster_id() if elsewhere else None
     return here == (execution.cluster_id, source.cluster_id if source else None)
 
 
-def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the receipt says that each row's offset was handed over from its source group to its group.
+def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:
+    """Return a message for each row whose offset the hand-over in the receipt has not given to its group.
 
-    Rows without an offset are ignored. The result is False if no row has an offset.
+    Rows without an offset are ignored. If no row has an offset, this is a difference too.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over_to_resume
     known = {change.order: change for change in execution.changes} if execution else {}
-    return bool(committed_rows) and all(
-        row.source_group is not None
-        and (change := known.get((row.group or "", row.topic, row.partition))) is not None
-        and change.source_group == row.source_group
-        and change.source_committed is not None
-        and change.source_committed.offset == row.offset
-        for row in committed_rows
-    )
+    differences = [] if committed_rows else ["the file has no offset"]
+    for row in committed_rows:
+        change = known.get((row.group or "", row.topic, row.partition))
+        name = f"{row.topic}-{row.partition}"
+        if change is None or row.source_group is None or change.source_group != row.source_group:
+            source = f"from {row.source_group}" if row.source_group else "without a source group"
+            differences.append(f"{name} {source} to {row.group} is new")
+        elif change.source_committed is None or change.source_committed.offset != row.offset:
+            differences.append(f"{row.source_group} {name} was at {change.handed_over_at}, is at {row.offset}")
+    return differences
 
 
 def _targets(execution: Execution) -> set[str]:

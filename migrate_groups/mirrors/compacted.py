@@ -49,7 +49,7 @@ def by_neighbours(source: LogPart, cut: int, copy: CopyPart, there: int | None) 
         return different(f"{counted(lost, 'record')} left out that compaction can't have removed", matched.compared)
     found = _between(matched, absent, there)
     if twins and found.status is Status.NOT_MIRRORED:  # the copy may have all records
-        return replace(found, status=Status.UNDETERMINED, reason=_IDENTICAL)
+        return replace(found, status=Status.UNDETERMINED, offset=None, reason=_IDENTICAL)
     return found
 
 
@@ -85,7 +85,10 @@ def _between(matched: Matched, absent: _Absent, there: int | None) -> Position:
     position = Position(status=Status.EXACT, counts=matched.counts(there, before + 1), compared=matched.compared)
     if after == len(indices) and (before < 0 or indices[before] < cut - 1):
         reason = "the mirror has not delivered a record that both logs have, from after the committed offset"
-        return replace(position, status=Status.NOT_MIRRORED, reason=reason)
+        # If the mirror may have begun again, records before this one may be unread.
+        known = [index for index in indices if index != OLDER]
+        offset = matched.offset(before + 1) if before >= 0 and known == sorted({*known}) else None
+        return replace(position, status=Status.NOT_MIRRORED, offset=offset, reason=reason)
     if matched.only_before(before + 1):
         return replace(position, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
     is_first = before < 0 and indices[after] != cut

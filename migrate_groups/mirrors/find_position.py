@@ -100,7 +100,7 @@ def _judged(matched: Matched, found: Walk, there: int | None) -> Position:
             reason = (
                 "the mirror has not delivered a record from after the committed offset that shows the translated offset"
             )
-            return replace(position, status=Status.NOT_MIRRORED, reason=reason)
+            return replace(position, status=Status.NOT_MIRRORED, offset=matched.read_until, reason=reason)
         reread = found.highest - found.lowest
         reason = f"{counted(reread + 1, 'possible offset')} among identical records"
         return replace(position, status=Status.AMBIGUOUS, offset=matched.offset(index), reread=reread, reason=reason)
@@ -113,9 +113,9 @@ def _judged(matched: Matched, found: Walk, there: int | None) -> Position:
         reason = "the mirror has not delivered the last record before the committed offset"
         if not indices:
             reason = "the mirror has delivered no record that could be compared"
-        return replace(position, status=Status.NOT_MIRRORED, reason=reason)
+        return replace(position, status=Status.NOT_MIRRORED, offset=matched.read_until, reason=reason)
     if matched.only_before(index):
-        return replace(position, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
+        return replace(position, status=Status.NOT_MIRRORED, offset=matched.read_until, reason=BEGUN_AGAIN)
     return replace(position, offset=matched.offset(index))
 
 

@@ -45,6 +45,18 @@ class Matched:
             return self.copy.offsets[index - 1] + 1
         return self.copy.offsets[0] if self.copy.offsets else self.copy.start
 
+    @cached_property
+    def read_until(self) -> int | None:
+        """The offset before which the copy has only records from before the committed offset; None if not known.
+
+        It is not known if no record was compared, unless the copy has never had one.
+        """
+        if not self.compared:
+            return 0 if not self.copy.prints and not self.copy.start else None
+        unread = {*self.source.prints[self.cut :]}
+        prints = self.copy.prints
+        return self.offset(next((number for number, each in enumerate(prints) if each in unread), len(prints)))
+
     def counts(self, there: int | None, start: int) -> Counts:
         """Return numbers of records of the copy.
 

@@ -63,7 +63,8 @@ _NO_COUNTS = Counts()
 class Position:
     """An offset in a log, with the evidence for it.
 
-    - offset: the offset; the lowest if several are possible; None if none is known.
+    - offset: the offset; the lowest if several are possible; None if none is known. If the mirror has not delivered all
+      records up to the committed offset, the offset before which the copy has only records that the group has read.
     - reread: the number of records from ``offset`` to the highest possible offset: so many the group reads again at
       most, if it starts at ``offset``.
     - reason: why the status is not `Status.EXACT`; otherwise empty.
@@ -99,6 +100,14 @@ class Position:
         if self.is_known or (self.offset is not None and 0 < self.reread <= most_reread):
             return self.offset
         return None
+
+    def start_if_lost(self, most_reread: int) -> int | None:
+        """Return the offset at which a group may start if the source cluster is lost; None if it is not known.
+
+        Unlike `start`, it does not need the records that the mirror has not delivered, because they may never come. If
+        they do come, the group reads them again. most_reread: as for `start`.
+        """
+        return self.offset if self.status is Status.NOT_MIRRORED else self.start(most_reread)
 
 
 def undetermined(reason: str) -> Position:

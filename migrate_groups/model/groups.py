@@ -10,8 +10,8 @@ from typing import NamedTuple
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 
-# A task of a sink connector has a client id such as connector-consumer-NAME-0.
-_CONNECT_CLIENT = "connector-consumer-"
+CONNECT_CLIENT = "connector-consumer-"
+"""What the client id of a sink connector's task begins with, such as ``connector-consumer-NAME-0``."""
 
 STATES = (
     *("Assigning", "CompletingRebalance", "Dead", "Empty"),
@@ -129,11 +129,13 @@ class GroupDescription:
 
     @property
     def connectors(self) -> tuple[str, ...]:
-        """The names of the sink connectors of Kafka Connect to which the group belongs, by its name or its members."""
-        clients = (each.client_id for each in self.members if each.client_id.startswith(_CONNECT_CLIENT))
-        found = {re.sub(r"-\d+$", "", client.removeprefix(_CONNECT_CLIENT)) for client in clients}
-        by_name = self.group.removeprefix("connect-")
-        return tuple(sorted(found | ({by_name} if by_name != self.group else set())))
+        """The names of the sink connectors of Kafka Connect whose tasks are members of the group, by their client ids.
+
+        Empty without members, also for the group of a stopped connector. The group's name does not tell, because
+        ``consumer.override.group.id`` changes it (docs/kafka-behaviour.md#sink-connectors).
+        """
+        clients = (each.client_id for each in self.members if each.client_id.startswith(CONNECT_CLIENT))
+        return tuple(sorted({re.sub(r"-\d+$", "", client.removeprefix(CONNECT_CLIENT)) for client in clients}))
 
     @property
     def stopped(self) -> bool:

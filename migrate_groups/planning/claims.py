@@ -125,7 +125,7 @@ def handed_over(claims: Claims, run: str, groups: tuple[str, ...], at: datetime,
     if gives(claims, groups, cluster):
         return claims
     claim = Claim(run=run, state=ClaimState.HANDED_OVER, groups=tuple(sorted(groups)), at=at, cluster=cluster)
-    return (claim, *_without_returned(claims))[:_MOST_CLAIMS]
+    return (claim, *without_returned(claims))[:_MOST_CLAIMS]
 
 
 @_once
@@ -134,9 +134,9 @@ def returned(claims: Claims, run: str, groups: tuple[str, ...], at: datetime, cl
 
     cluster: as in `gives`.
     """
-    earlier = _without_returned(claims)
+    earlier = without_returned(claims)
     if gives(earlier, groups, cluster):
-        earlier = _without_returned(earlier[1:])
+        earlier = without_returned(earlier[1:])
     claim = Claim(run=run, state=ClaimState.RETURNED, groups=tuple(sorted(groups)), at=at, cluster=cluster)
     return (claim, *earlier)[:_MOST_CLAIMS]
 
@@ -204,5 +204,6 @@ def _arrives(claim: Claim, giving: Giving) -> bool:
     return is_arrival and (claim.groups, claim.cluster) == ((giving.source,), giving.cluster)
 
 
-def _without_returned(claims: Claims) -> Claims:
+def without_returned(claims: Claims) -> Claims:
+    """Return the claims that count: those before a hand-over that was undone, if it is the newest."""
     return claims[1:] if claims and claims[0].state is ClaimState.RETURNED else claims

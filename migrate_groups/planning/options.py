@@ -35,7 +35,7 @@ class WriteOptions:
     - second_client: whether confluent-kafka reads the offsets back too: always (``required``), if it can (``auto``), or
       never (``none``).
     - restore: allow a group to be both source and target, so that its own snapshot is written back to it.
-    - any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
+    - any_kind: treat groups that look like those of Kafka Streams or Connect workers as plain consumer groups.
     - copy: the target groups get a copy, and the source group keeps its partitions. What other runs have handed over is
       not looked at, and nothing is claimed.
     - accept_reread: how many records of a partition a target group on another cluster may read again, if the exact

@@ -38,6 +38,11 @@ class Write:
         return frozenset(each.source_group for each in self.changes if each.source_group is not None)
 
     @property
+    def is_fail_over(self) -> bool:
+        """Whether the cluster of the source group is lost, so that nothing could be read there."""
+        return self.translation is not None and self.translation.compared_at is not None
+
+    @property
     def source_topics(self) -> frozenset[str]:
         """The topics of this write, as they are named on the source group's cluster."""
         return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)

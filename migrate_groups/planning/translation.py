@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from migrate_groups.errors import InvalidInput
 from migrate_groups.mirrors.position import Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.times import span_in_words
-from migrate_groups.text import counted
+from migrate_groups.text import counted, some
 
 PENDING = -1
 """Stands for the offset of a partition while a transactional commit is pending, as -1 does in OffsetFetch."""
@@ -79,11 +80,14 @@ class Translation:
 
     - cluster_id, group: the source cluster and the source group.
     - partitions: sorted by source partition.
+    - compared_at: when the offsets were translated, if the source cluster was not asked since, because it is lost; None
+      if it was asked at the write.
     """
 
     cluster_id: str
     group: str
     partitions: tuple[TranslatedOffset, ...]
+    compared_at: datetime | None = None
 
     @property
     def topics(self) -> tuple[tuple[str, str], ...]:
@@ -112,3 +116,36 @@ class Translation:
     def with_status(self, *statuses: Status) -> Iterator[TranslatedOffset]:
         """Yield the translated offsets that have one of these statuses, such as ``exact`` or ``ambiguous``."""
         return (each for each in self.partitions if each.position.status in statuses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOffsets:
+    """The translated offsets of groups, which ``compare -o`` keeps in case the source cluster is lost.
+
+    - cluster_id: the target cluster.
+    - topic_ids: the ids of its topics, by topic name.
+    - translations: one for each source group, with the time of the comparison.
+    """
+
+    cluster_id: str
+    topic_ids: Mapping[str, str]
+    translations: tuple[Translation, ...]
+
+    def of(self, group: str) -> Translation:
+        """Return the translated offsets of a source group. Raises `InvalidInput` if there are none."""
+        found = {each.group: each for each in self.translations}
+        if group not in found:
+            raise InvalidInput(f"the file has no translated offsets of group {group!r}, only of {some(found)}")
+        return found[group]
+
+    def starts(self, most_reread: int) -> frozenset[tuple[str, TopicPartition]]:
+        """Return the groups and source partitions of which it is known where the group may start.
+
+        most_reread: as for `Position.start_if_lost`.
+        """
+        return frozenset(
+            (of.group, each.source)
+            for of in self.translations
+            for each in of.partitions
+            if each.position.start_if_lost(most_reread) is not None
+        )

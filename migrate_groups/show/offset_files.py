@@ -231,11 +231,17 @@ def split(output: Path, source: str, coverage: Coverage, table: SnapshotTable, s
     )
 
 
-def export(output: Path, exported: int, left_out: int) -> Result:
-    """Return how many partitions are in the file ``output``, and how many without a committed offset are not."""
+def export(output: Path, exported: int, left_out: int, remark: str) -> Result:
+    """Return how many partitions are in the file ``output``, and how many without a committed offset are not.
+
+    remark: what the user must know about the file; may be empty.
+    """
     return Result(
         document=ExportDocument(output=output, exported=exported, left_out=left_out),
-        parts=[Line(f"{counted(exported, 'partition')} exported, {left_out:,} without a commit left out")],
+        parts=[
+            Line(f"{counted(exported, 'partition')} exported, {left_out:,} without a commit left out"),
+            *([Line(remark, Tone.REMARK)] if remark else []),
+        ],
     )
 
 

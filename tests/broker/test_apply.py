@@ -178,7 +178,7 @@ def test_json_plan_is_equal_for_equal_input(cli, old_group):
     first = cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     assert first == cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     plan = json.loads(first)
-    assert plan["schema_version"] == 5
+    assert plan["schema_version"] == 6
     assert len(plan["changes"]) == 6
     assert len(plan["intent"]) == len(plan["content"]) == 64
 

@@ -103,24 +103,28 @@ def test_streams_application_with_internal_topics_is_refused(world, writer, live
         assert refusing(overruled) == []
 
 
-def test_connect_sinks_are_recognised_by_group_name_and_client(world, writer):
-    """The check ``kind`` recognises a Connect sink's group by its name, even before the group exists, or by client ids
-    of members.
+def test_connect_sinks_are_recognised_by_their_tasks_not_by_name(world, writer):
+    """The check ``kind`` only warns of a Connect sink, with the request that stops it. It knows a sink by the client
+    ids of its tasks. The name of a group without them is only a hint. While a task is a member, ``stopped`` refuses.
     """
     partition, old = old_group(world)
+    rule = (
+        "; a sink must be STOPPED before the write, because a PAUSED one stays a member; create a new one with "
+        '"initial_state": "STOPPED"'
+    )
     by_name = plan_of(writer, old, world.name("connect-sink"))
     sink = by_name.changes[0].group
-    assert check(by_name, "kind").reason == (
-        f"{sink} belongs to a Connect sink; stop it in Connect with PUT /connectors/{sink.removeprefix('connect-')}"
-        "/stop, because a connector that is PAUSED and not STOPPED stays a member; pass --any-kind to treat every "
-        "group as a plain consumer group"
-    )
-    assert refusing(by_name) == ["kind"]
+    name = sink.removeprefix("connect-")
+    found = check(by_name, "kind")
+    assert found.reason == f"{sink} may be the group of Connect sink {name} (PUT /connectors/{name}/stop){rule}"
+    assert (found.verdict, refusing(by_name)) == (Verdict.WARN, [])
     client_id, metadata = "connector-consumer-sink-0", subscription(partition.topic)
     with raw_member(world.bootstrap_servers, old, client_id=client_id, metadata=metadata):
         by_client = plan_of(writer, old, f"{old}-new")
-    reason = f"{old} belongs to a Connect sink; stop it in Connect with PUT /connectors/sink/stop, because"
-    assert check(by_client, "kind").reason.startswith(reason)
+    found = check(by_client, "kind")
+    assert found.reason == f"{old} belongs to Connect sink sink (PUT /connectors/sink/stop){rule}"
+    assert (found.verdict, refusing(by_client)) == (Verdict.WARN, ["stopped"])
+    assert check(plan_of(writer, old, f"{old}-new"), "kind").verdict is Verdict.PASS
 
 
 @NEEDS_SHARE_GROUPS

@@ -86,6 +86,18 @@ def test_a_chain_is_undone_in_the_opposite_order(groups):
     assert groups.offset("a") == 30
 
 
+def test_a_group_does_not_hand_on_what_the_group_before_it_has_consumed_since(groups):
+    """After A → B, and A has committed beyond B since, B → C is refused until the first run is repeated."""
+    first = groups.migrate("a", "b")
+    groups.consume("a", 30)
+    error = groups.refused("migrate", groups.spec("b", "c"), "--yes")
+    assert f"{groups.names['a']!r} has committed higher offsets since, so records would be processed twice" in error
+    assert groups.offset("c") is None
+    groups.cli("migrate", first.removesuffix(".run"), "--yes")
+    groups.migrate("b", "c")
+    assert groups.offset("c") == 30
+
+
 def test_a_way_back_that_is_done_is_refused_after_another_run(groups):
     """After A → B, its way back, and A → C by another run, the same way back again is refused: C has the topic."""
     first = groups.migrate("a", "b")

@@ -51,7 +51,7 @@ def closed_port():
         (["split", "good.csv", "--spec", "missing.toml", "-o", "out.csv"], "missing.toml does not exist"),
         (["export", "missing.csv", "-o", "out.csv"], "does not exist: check the path"),
         (["export", "good.csv", "-o", "good.csv"], "exists already"),
-        (["export", "good.csv", "-o", "out.parquet"], "what kafka-consumer-groups takes is CSV; name a .csv"),
+        (["export", "good.csv", "-o", "out.parquet"], "kafka-consumer-groups takes CSV; name a .csv"),
         (["export", "good.csv", "-o", "out"], "name a .csv"),
         (["apply", "good.csv", "--yes", "--bootstrap-server", "h:1"], "a snapshot of group g"),
         (["apply", "good.csv", "--to-group", "", "--yes", "--bootstrap-server", "h:1"], "--to-group is empty"),
@@ -183,7 +183,7 @@ def files(cli) -> Cli:
         "sheet.csv": "PK\x03\x04\x14\0\x06\0",
         "split.toml": 'source = "g"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n',
         "client.properties": "security.protocol=SSL\nbootstrap.servers=h:1\n",
-        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 5\n}\n',
+        "split.toml.run/plan.json": '{\n "schema": "migrate-groups/plan",\n "schema_version": 6\n}\n',
         "split.toml.run/receipt.json": '{\n "schema": "migrate-groups/receipt",\n "schema_version": 6\n}\n',
     }
     (cli.folder / "split.toml.run").mkdir()

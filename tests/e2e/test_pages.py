@@ -23,12 +23,14 @@ STORIES: dict[Callable[[Reader], None], tuple[str, ...]] = {
     split.of_a_fleet: ("docs/fleets.md",),
     shop.of_shop: ("docs/replay.md", "docs/reconcile.md", "docs/audit.md", "docs/history.md"),
     across.compared: ("docs/two-clusters.md#Compare",),
+    across.failed_over: ("docs/two-clusters.md#Fail over, and return",),
     across.moved: ("docs/audit.md#After a move to another cluster", "docs/two-clusters.md"),
     sharing.at_one_look: ("docs/advise.md",),
     sharing.over_time: ("docs/advise.md#Measure what sharing costs",),
 }
 # Those whose command lines another test runs.
 PARTS_ELSEWHERE = {
+    "docs/applications.md": "tests/broker/test_connect.py",
     "docs/getting-started.md": "tests/e2e/test_getting_started.py",
     "docs/python.md": "tests/e2e/test_python_docs.py",
     "docs/pull-requests.md": "tests/e2e/test_pull_request.py",

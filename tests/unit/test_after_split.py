@@ -161,7 +161,6 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ("rows", "advice"),
     [
         ([cost(assignor="stream", applications=1)], "nothing to split: the topics of a Kafka Streams application"),
-        ([cost(group="connect-sink", applications=1)], "nothing to split: it belongs to a Connect sink"),
         ([cost(clients=["connector-consumer-s-0"])], "nothing to split: it belongs to a Connect sink"),
         ([cost(regex=True, assignor="consumer")], "not known: a member subscribes by a regular expression"),
         ([cost(applications=1)], "nothing to do: one application"),

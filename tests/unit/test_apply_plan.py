@@ -98,7 +98,7 @@ def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
     saved = (shell.folder / "plan.json").read_text()
     assert shown == saved == shell.run(*DRY, "--format", "json")
     document = json.loads(saved)
-    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 5)
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 6)
     assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
     loaded = plan_json.load(shell.folder / "plan.json")
     assert loaded.rows == tables.load(shell.folder / "split.csv")

@@ -17,6 +17,7 @@ from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks.application import Applications
 from migrate_groups.planning.checks.barrier import Probes
 from migrate_groups.planning.checks.facts import (
+    FailOverFacts,
     GroupDeletionFacts,
     HandOverFacts,
     MirrorFacts,
@@ -40,6 +41,7 @@ FACTS = {
     Scope.SOURCE: HandOverFacts,
     Scope.MIRROR: MirrorFacts,
     Scope.TARGET: HandOverFacts,
+    Scope.FAIL_OVER: FailOverFacts,
     Scope.LIVE_SOURCE: LiveSource,
     Scope.APPLICATION: Applications,
     Scope.BARRIER: Probes,

@@ -157,23 +157,22 @@ def test_getting_started_calls_the_applications_as_they_expect():
 def test_the_table_of_checks_of_a_hand_over_has_the_checks_of_the_registry():
     """The first table of docs/reference/checks.md has the checks of a hand-over, in the order in which plans show them.
 
-    The table of docs/two-clusters.md has those that only a move has, and others that differ there.
+    The second table has those that only a move or a fail-over has, and others that differ there.
     """
-    of_hand_over, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    of_hand_over, of_move, _ = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     names = [row[0].strip() for row in of_hand_over]
     assert names == names_of(Scope.HAND_OVER, Scope.BARRIER, Scope.JOURNAL, Scope.LIVE_SOURCE, Scope.APPLICATION)
-    (of_move,) = tables_of_checks(ROOT / "docs" / "two-clusters.md")
     named_there = {row[0].strip() for row in of_move}
-    checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET))
+    checks = set(names_of(Scope.SOURCE, Scope.MIRROR, Scope.TARGET, Scope.FAIL_OVER))
     assert named_there <= checks <= {*names, *named_there}
 
 
 def test_the_table_of_checks_of_the_ways_back_has_the_checks_of_the_registry():
-    """The second table of docs/reference/checks.md has each check of a way back, with its commands.
+    """The third table of docs/reference/checks.md has each check of a way back, with its commands.
 
     Of `hand-back` it has those that a hand-over has not, or judges by other facts. The page says that it has the rest.
     """
-    _, of_ways_back = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
+    *_, of_ways_back = tables_of_checks(ROOT / "docs" / "reference" / "checks.md")
     both = (Scope.DELETE_OF_RUN, Scope.DELETE_OF_GROUP)
     scopes = {scope.value: (scope,) for scope in (Scope.ROLLBACK, Scope.HAND_BACK, *both)} | {"delete-offsets": both}
     shown = {

@@ -400,12 +400,11 @@ def test_time_lag_is_in_the_table_and_the_document(cli):
     [
         ("target-mm2", "connect", "source->target", "workers of MirrorMaker 2"),
         ("jobs", "connect", "connect-1", "workers of Kafka Connect"),
-        ("connect-s3", "consumer", "app", "a Connect sink"),
         ("orders", "consumer", "connector-consumer-s3-0", "a Connect sink"),
     ],
 )
 def test_list_names_groups_of_connect(group, protocol_type, client, remark):
-    """``list`` says of each group of Kafka Connect and of MirrorMaker 2 what it is, also if it has no offsets."""
+    """``list`` says of each group with members of Kafka Connect or MirrorMaker 2 what it is, also without offsets."""
     cluster = InMemoryCluster()
     member = Member(member_id="m", client_id=client, host="/h")
     cluster.join(group, member, protocol_type=protocol_type)

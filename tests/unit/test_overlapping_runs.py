@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from migrate_groups.errors import NotAuthorized
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
@@ -536,3 +537,42 @@ def test_a_foreign_group_with_the_name_of_a_journal(cli, metadata):
     assert "committed offsets that are no claims of this tool, such as t-0" in " ".join(done.stdout.split())
     assert cli.cluster.offsets(journal_group("old"))[PARTITION].metadata == metadata
     assert cli.offset("new") == 5
+
+
+def test_a_group_does_not_hand_on_what_the_group_before_it_has_consumed_since(cli):
+    """After A → B, and A has committed beyond B since, B → C is refused: C would process the records a second time.
+
+    It is possible once the first run has given the offsets of A to B.
+    """
+    migrate(cli, "old", "new")
+    cli.cluster.commit("old", PARTITION, 8)
+    spec(cli, "new-third.toml", "new", "third")
+    for command in (["migrate", "new-third.toml"], ["apply", "--from-group", "new", "--to-group", "third", *FAST[:-1]]):
+        for last in ("--yes", "--dry-run"):
+            error = cli.fails(*command, last, code=3)
+            assert "t-0 handed over from 'old' to 'new' on 20" in error
+            assert "'old' has committed higher offsets since" in error
+            assert "if 'new' has not started, run the command of that run again" in error
+            assert cli.offset("third") is None
+    cli("migrate", "old-new.toml", "--yes")
+    cli("migrate", "new-third.toml", "--yes")
+    assert cli.offset("third") == 8
+
+
+def test_a_group_hands_on_if_the_group_before_it_is_behind_or_can_not_be_read(cli, monkeypatch):
+    """B → C is not refused where A's offset is not beyond B's; without Describe on A the check is ``not known``."""
+    migrate(cli, "old", "new")
+    cli.cluster.commit("old", PARTITION, 8)
+    cli.cluster.commit("new", PARTITION, 9)
+    second = migrate(cli, "new", "third")
+    assert cli.offset("third") == 9
+    cli("rollback", second, "--yes")
+    answers = cli.cluster.committed
+    denied = {"old": NotAuthorized("lacks Describe on group old")}
+
+    def committed(wanted, **options):
+        return {**answers(wanted, **options), **(denied if "old" in wanted else {})}
+
+    monkeypatch.setattr(cli.cluster, "committed", committed)
+    said = cli("migrate", "new-third.toml", "--dry-run", "--run-dir", "another").stdout
+    assert "whether 'old' has consumed them since it handed them over: lacks Describe" in " ".join(said.split())

@@ -89,6 +89,20 @@ def test_a_file_without_offsets_is_not_the_same_hand_over(cli):
     assert "receipt.json is the receipt of another migration" in error
 
 
+def test_another_snapshot_after_the_target_group_started(cli):
+    """If the target group has started, `apply` of a snapshot with other partitions or offsets ends with exit code 2.
+
+    It names what differs, and does not say that an offset was set or deleted.
+    """
+    cli(*APPLY)
+    cli.cluster.commit("new", PARTITION, 8)
+    rows = [row(group="new", source_group="old", offset=6), row(group="new", source_group="old", topic="u", offset=1)]
+    tables.save(SnapshotTable.of_rows(rows), cli.folder / "later.csv")
+    error = cli.fails("apply", "later.csv", *APPLY[2:], code=2)
+    assert "of another migration (old t-0 was at 5, is at 6, u-0 from old to new is new)" in error
+    assert cli.offset("new") == 8
+
+
 def test_rerun_after_the_source_group_committed_again(cli):
     """If the old group committed after the new group had started, a re-run counts the records processed twice.
 

@@ -13,7 +13,7 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.make_plan import make_plan, plan_at_the_write
 from migrate_groups.migration.write import write
-from migrate_groups.migration.write_requests import rounds
+from migrate_groups.migration.write_requests import divided, rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -364,6 +364,27 @@ def test_requests_are_split_by_bytes_and_by_group(after):
     assert cut == (side_by_side if after else [{"a": 4}, {"a": 4}, {"a": 2}, {"b": 4}, {"b": 1}])
     sent = [entry for each in rounds(entries, most_bytes=4 * size) for entry in each]
     assert sorted(sent, key=lambda entry: entry.order) == entries
+
+
+def test_claims_of_several_groups_fit_into_requests(monkeypatch: pytest.MonkeyPatch):
+    """Claims are committed in requests that hold what fits into one batch, with those of other groups beside them."""
+    monkeypatch.setattr("migrate_groups.migration.write_requests._MOST_BYTES", 4 * (1 + 5 + 20 + 44))
+    claim = CommittedOffset(offset=1, metadata="m" * 20)
+    claims = {
+        group: {TopicPartition("topic", number): claim for number in range(size)}
+        for group, size in (("a", 10), ("b", 5))
+    }
+    requests = [*divided(claims)]
+    assert [{group: len(of_group) for group, of_group in each.items()} for each in requests] == [
+        {"a": 4, "b": 4},
+        {"a": 4, "b": 1},
+        {"a": 2},
+    ]
+    sent: dict[str, dict[TopicPartition, CommittedOffset]] = {group: {} for group in claims}
+    for each in requests:
+        for group, of_group in each.items():
+            sent[group] |= of_group
+    assert sent == claims
 
 
 def test_a_target_at_another_offset_after_the_guard_is_a_remark():

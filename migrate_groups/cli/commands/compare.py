@@ -16,7 +16,7 @@ from migrate_groups.cli.json_output import check_stdout_is_free
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.files.safe_write import new_folder
-from migrate_groups.text import counted
+from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.across.compare import Comparison
@@ -32,7 +32,9 @@ def compare(
             "--output",
             "-o",
             metavar="OUT",
-            help="Write the translated offsets to a .csv or .parquet file, which apply takes.",
+            help="Write the translated offsets to a .csv or .parquet file, which apply takes, or to a .json file, "
+            "which migrate --from takes if the source cluster is lost. With .json, the exit code is 0 if the file has "
+            "an offset for each partition.",
         ),
     ] = None,
     report: Annotated[
@@ -63,7 +65,7 @@ def compare(
         raise UsageError("no target cluster: pass --to-bootstrap-server host:port or --to-command-config")
     if output is not None:
         check_stdout_is_free(output, output_format)
-        check_output(output, force=force)
+        check_output(output, force=force, also=".json")
     elif copies.accept_reread:
         raise UsageError("--accept-reread says what -o writes: pass -o, too")
     with new_folder(report, talk) if report else nullcontext():
@@ -83,6 +85,13 @@ def compare(
         talk(f"report.html and translated_offsets.parquet written to {report}")
     if output is not None:
         _save(found, output, copies.accept_reread, force=force)
+    if not _is_kept(output):
+        _conclude(found)
+
+
+def _conclude(found: Comparison) -> None:
+    from migrate_groups.show import comparison
+
     if found.off:
         raise HandOverBroken(comparison.conclusion(found))
     if found.unknown:
@@ -98,7 +107,36 @@ def _report(found: Comparison, folder: Path) -> None:
     write_whole(folder / "report.html", lambda file: file.write(comparison.page(found).encode()))
 
 
+def _is_kept(output: Path | None) -> bool:
+    return output is not None and output.suffix.lower() == ".json"
+
+
+def _keep(found: Comparison, output: Path, accept_reread: int) -> None:
+    """Write the translated offsets, unless a partition would lose the one that the file has."""
+    from migrate_groups.files import kept_offsets_json
+    from migrate_groups.files.read import status
+
+    kept = found.kept
+    starts, wanted = kept.starts(accept_reread), {(group, each.source) for group, each in found.partitions}
+    earlier = kept_offsets_json.load(output).starts(accept_reread) if status(output) else frozenset()
+    if lost := earlier - starts:
+        raise Undetermined(
+            f"{output} is left as it was: no offset is known any more for "
+            f"{some([f'{group} {partition}' for group, partition in lost], 3)}: see the reasons"
+        )
+    kept_offsets_json.save(kept, output)
+    talk(f"{counted(len(starts), 'translated offset')} kept in {output}")
+    if missing := wanted - starts:
+        raise Undetermined(
+            f"{output} has no offset for {some([f'{group} {partition}' for group, partition in missing], 3)}: see the "
+            "reasons"
+        )
+
+
 def _save(found: Comparison, output: Path, accept_reread: int, *, force: bool) -> None:
+    if _is_kept(output):
+        _keep(found, output, accept_reread)
+        return
     rows = found.rows(accept_reread)
     save_table(rows, output, force=force)
     left_out = len(found.partitions) - len(rows)

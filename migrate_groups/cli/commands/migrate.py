@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import named
+from migrate_groups.text import named, some
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.hand_over.groups_to_move import Reviewed
     from migrate_groups.model.renames import Rename
+    from migrate_groups.planning.translation import KeptOffsets
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
 
@@ -134,6 +136,15 @@ def migrate(
             "may be repeated. Without GROUP it is the principal of all new groups.",
         ),
     ] = None,
+    kept: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="KEPT",
+            help="The old group's cluster is lost: start the new groups at the offsets in this .json file of compare "
+            "-o. --bootstrap-server is then the new groups' cluster.",
+        ),
+    ] = None,
     yes: options.Yes = False,
     reference: options.Reference = "",
     events: options.Events = None,
@@ -176,12 +187,17 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
     from migrate_groups.planning.checks.application import AppPrincipal
 
-    copies.check(target)
+    if kept is None:
+        copies.check(target)
+    else:
+        _check_alone(target, copies, {"--hold": hold, "--approved": approved, "--stop-command": stop_command})
     principals = [AppPrincipal.parse(each) for each in app_principal or []]
     rules, file = _rules(rename), split_toml.load_any(spec)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     run.check_place()
     is_fleet = isinstance(file, split_toml.GroupsFile)
+    if is_fleet and kept:
+        raise UsageError("--from starts the groups of one old group: pass a spec with source, not with groups")
     if is_fleet and any(each.group for each in principals):
         raise UsageError("--app-principal: for a fleet name the principal without a group")
     plans.check_dry_run_options(
@@ -216,13 +232,13 @@ def migrate(
             events=events,
             sleep=clock.sleep,
         )
-        return HandOver(wanted=wanted, terminal=terminal, clock=clock)
+        return HandOver(wanted=wanted, terminal=terminal, clock=clock, kept=_kept(kept))
 
     mirror = copies.open_mirror(connection, target, writes=not dry_run) if target.is_named else nullcontext()
     written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
         one = hand_over(replace(file, spec=file.spec.renamed(rules)), run, _approved(approved), clock)
-        if not target.is_named:
+        if not target.is_named and kept is None:
             one.wanted.file.spec.check_other_groups()
         if dry_run:
             _dry_run(one, mirror, written_to, detailed=detailed_exitcode)
@@ -277,6 +293,25 @@ def _approved(path: Path | None) -> Reviewed | None:
     from migrate_groups.files.runs import plan_json
 
     return str(path), plan_json.load(path).plan
+
+
+def _kept(path: Path | None) -> KeptOffsets | None:
+    if path is None:
+        return None
+    from migrate_groups.files import kept_offsets_json
+
+    return kept_offsets_json.load(path)
+
+
+def _check_alone(target: TargetCluster, copies: Copies, others: Mapping[str, object]) -> None:
+    """Raise `UsageError` for options that do not go with ``--from``. others: some of them, with their values."""
+    given = {"--to-bootstrap-server or --to-command-config": target.is_named, **others}
+    given |= {"--rename-topic": copies.rename_topic, "--trust-copy": copies.trust_copy}
+    if wrong := [option for option, value in given.items() if value]:
+        raise UsageError(
+            f"--from asks nothing of the old group's cluster: leave out {some(wrong)}, or unset its variable, and pass "
+            "the new groups' cluster as --bootstrap-server"
+        )
 
 
 def _rules(renames: list[str] | None) -> list[Rename]:

@@ -23,7 +23,7 @@ from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import COLUMNS, SnapshotTable
 
 SCHEMA = "migrate-groups/plan"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.written_by import WrittenBy
 
 SCHEMA = "migrate-groups/receipt"
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 class ExecutionJson(strict_json.Strict, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -13,17 +14,20 @@ from migrate_groups.mirrors.position import Counts, Method, Position, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import Behind, TranslatedOffset, Translation
 
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
 
 class SourceJson(Strict, frozen=True):
     """The source group, if it is on another cluster. Otherwise the file has null in place of this object.
 
-    cluster_id: the cluster of the source group. group: its name.
+    cluster_id: the cluster of the source group. group: its name. compared_at: when the offsets were translated, if that
+    cluster could not be asked since; otherwise null.
     """
 
     cluster_id: str
     group: Name
+    compared_at: Moment | None
 
 
 class TranslatedJson(Strict, frozen=True):
@@ -66,7 +70,9 @@ class TranslatedJson(Strict, frozen=True):
 
 def source(translation: Translation | None) -> SourceJson | None:
     """Return, as JSON, the group whose offsets were translated to another cluster; None without ``translation``."""
-    return None if translation is None else SourceJson(translation.cluster_id, translation.group)
+    if translation is None:
+        return None
+    return SourceJson(translation.cluster_id, translation.group, translation.compared_at)
 
 
 def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
@@ -84,7 +90,12 @@ def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation
     """
     if of is None:
         return None
-    return Translation(cluster_id=of.cluster_id, group=of.group, partitions=tuple(map(_value, found)))
+    return Translation(
+        cluster_id=of.cluster_id,
+        group=of.group,
+        partitions=tuple(map(_value, found)),
+        compared_at=of.compared_at,
+    )
 
 
 def _line(each: TranslatedOffset) -> TranslatedJson:

@@ -15,7 +15,7 @@ from migrate_groups.migration.reading.hints import similar_groups_named
 from migrate_groups.migration.reading.requests import describe_groups, existing, read_all_committed
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.topics import topic_ids
-from migrate_groups.planning.translation import PENDING, TranslatedOffset
+from migrate_groups.planning.translation import PENDING, KeptOffsets, TranslatedOffset, Translation
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import named
@@ -54,6 +54,21 @@ class Comparison:
     def unknown(self) -> int:
         """The number of partitions of which the translated offset is not known exactly."""
         return sum(not each.position.is_known for _, each in self.partitions)
+
+    @property
+    def kept(self) -> KeptOffsets:
+        """The translated offsets, to be kept in case the source cluster is lost."""
+        copied = {each.copy.topic for _, each in self.partitions if each.copy}
+        return KeptOffsets(
+            cluster_id=self.target_cluster,
+            topic_ids={topic: of for topic, of in self.topic_ids.items() if topic in copied},
+            translations=tuple(
+                Translation(
+                    cluster_id=self.source_cluster, group=group, partitions=tuple(of), compared_at=self.taken_at
+                )
+                for group, of in self.groups.items()
+            ),
+        )
 
     def rows(self, most_reread: int) -> SnapshotTable:
         """Return a snapshot with the offsets at which the groups must continue on the target cluster.

@@ -111,6 +111,8 @@ class _Search:
 
         def read(spans: Mapping[_WithCopy, range]) -> Iterator[_WithCopy]:
             for (each, copy), (position, is_final) in self._round(spans).items():
+                if each in found and found[each].status is Status.NOT_MIRRORED and not position.method:
+                    continue  # there are too many records to read, or none more to compare
                 found[each] = replace(position, as_of=self._logs.copy_ends[copy])
                 if not is_final and spans[each, copy].start > self._logs.ranges[each.source].start:
                     yield each, copy
@@ -195,6 +197,8 @@ class _Search:
             else:
                 position = find_position(source, each.offset, copy, each.there)
                 is_final = position is not None and position.status not in _NOT_FINAL and source.is_anchored
+                if position is not None and position.status is Status.NOT_MIRRORED and not position.compared:
+                    is_final = False  # an earlier record may show that it is a copy
             found[each, on_target] = position or self._without_evidence(each, on_target), is_final
         for again in self._copied_before(following, spans):
             found[again] = found[again][0], False

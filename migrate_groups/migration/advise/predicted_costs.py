@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate_groups.model.groups import CONNECT_CLIENT
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
     more = compacted if first.missing else ""
     if first.assignor == "stream":
         return "nothing to split: the topics of a Kafka Streams application belong together"
-    if found.group.startswith("connect-") or any(each.startswith("connector-consumer-") for each in clients):
+    if any(each.startswith(CONNECT_CLIENT) for each in clients):
         return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
         return "not known: a member subscribes by a regular expression, whose topics only advise without --log shows"

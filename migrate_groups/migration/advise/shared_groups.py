@@ -81,6 +81,8 @@ def judge(status: GroupStatus) -> GroupAdvice:
         return _nothing(status, "the topics of a Kafka Streams application belong together")
     if other := other_kind(status.description, ()):
         return _nothing(status, f"it {other}")
+    if status.description.connectors:
+        return _nothing(status, f"it belongs to {status.description.connect}")
     if status.group_type not in ("classic", "consumer"):
         return _nothing(status, f"it is a {status.group_type} group")
     if status.members is None:

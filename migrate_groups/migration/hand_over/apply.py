@@ -17,8 +17,13 @@ from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_th
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_another_cluster, refuse_by_record, refuse_other_run
-from migrate_groups.migration.started import same_hand_over, say_over, started_since
+from migrate_groups.migration.receipt_refusals import (
+    refuse_another_cluster,
+    refuse_by_record,
+    refuse_differences,
+    refuse_other_run,
+)
+from migrate_groups.migration.started import offsets_differently, say_over, started_since
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.checks.facts import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
@@ -86,8 +91,8 @@ def _shown(
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_another_cluster(file, reader)
-    is_same = same_hand_over(file.receipt, wanted.rows.rows())
-    if is_same and (started := started_since(reader, file.receipt)) is not None:
+    if (started := started_since(reader, file.receipt)) is not None:
+        refuse_differences(file, offsets_differently(file.receipt, wanted.rows.rows()))
         say_over(one_cluster(reader), started, file, events)
         return None
     with events.working(_reading(wanted), not_known):

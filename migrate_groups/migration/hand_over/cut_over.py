@@ -44,8 +44,8 @@ class CutOver:
     """Waits until the source group has stopped (`wait_for_stop`), then makes the final plan (`read`). Reads only.
 
     shown: the plan that the user agreed to. wait: seconds until giving up. keep_baseline: called with the source
-    group's snapshot rows each time that its committed offsets are read during the wait. get_ready: called while the
-    committed offsets settle, to make the clients ready for the write.
+    group's snapshot rows each time that its committed offsets are read during the wait. get_ready: called
+    during the wait, to make the clients ready for the write.
     """
 
     def __init__(
@@ -70,8 +70,9 @@ class CutOver:
         reading = shown.reading
         is_running = bool(running(reading.observed.description, shown.moved))
         self._ran_until: datetime | None = reading.taken_at if is_running else None
-        # Read while the committed offsets settle, and only to send later requests together: no decision rests on them.
+        # Read during the wait, and only to send later requests together: no decision rests on them.
         self._settled: Mapping[TopicPartition, int] = {}
+        self._is_ready = False
         self._targets: Mapping[str, Collection[TopicPartition] | None] = {}
         self._offsets_topic: Sequence[TopicPartition] = ()
         self._checkpoints: list[StopCheckpoint] = []
@@ -175,7 +176,7 @@ class CutOver:
             reading = read_group(
                 *(self._reader, self._source, self._clock),
                 # To save time: an end read before is used again if the committed offset does not exceed it.
-                ends=self._settled or self._shown.reading.ends,
+                ends=self._ends_of_committed if self._settled else self._shown.reading.ends,
                 may_be_gone=self._may_be_gone,
                 topics=self._topics,
                 at_once=self._settled.keys(),
@@ -209,8 +210,8 @@ class CutOver:
         return read_early_groups(self._reader, self._targets)
 
     def _get_ready(self, looks: Mapping[str, ObservedGroup]) -> None:
-        """Do what later saves time, while the committed offsets settle: connect, and read what hardly changes."""
-        reader, shown = self._reader, self._shown
+        """Do what later saves time, during the wait: connect, and read what hardly changes."""
+        reader, shown, self._is_ready = self._reader, self._shown, True
         self._settled, self._targets, self._offsets_topic = {}, {}, ()
         if self._clusters.elsewhere:
             return
@@ -220,7 +221,7 @@ class CutOver:
         with suppress(MigrateGroupsError):
             found, ranges, offsets_topic, _ = reader.at_once(
                 lambda: describe_groups(reader, topics),
-                lambda: reader.log_ranges(looks[self._source].committed),
+                lambda: reader.log_ranges(looks[self._source].committed or shown.reading.observed.committed),
                 lambda: partitions_of_offsets_topic(reader),
                 self._make_ready,
             )
@@ -231,6 +232,15 @@ class CutOver:
                 group: partitions_of(shown.reading.observed.topics, topics[group]) if each.exists else None
                 for group, each in found.items()
             }
+
+    @property
+    def _ends_of_committed(self) -> Mapping[TopicPartition, int]:
+        """The log end offsets that were read during the wait, of partitions with a committed offset.
+
+        The others are read again with the group, because the group may have consumed since.
+        """
+        committed = self._shown.reading.observed.committed
+        return {partition: end for partition, end in self._settled.items() if committed.get(partition) is not None}
 
     @property
     def _topics(self) -> TopicsToRead:
@@ -257,6 +267,9 @@ class CutOver:
             self._seen.update(*(member.topics for member in look.description.members))
             if self._last.seen(look):
                 self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
+        # Without a settle, the group is only waited for while it runs.
+        if any(reasons.values()) and not (self._options.settle or self._is_ready):
+            self._get_ready(looks)
         self._events.still_running(reasons, looks, seconds)
 
     def _only_rejoins(self, look: ObservedGroup | None) -> bool:

@@ -163,6 +163,7 @@ def read_group(
     transactional commit is still pending at the time-out.
     """
     bounds: Mapping[TopicPartition, LogRange] = {}
+    ends = ends or {}
     if at_once:
         early, cluster_id, bounds = reader.at_once(
             lambda: read_early(reader, group, topics.also.union(each.topic for each in at_once), describe),
@@ -180,12 +181,13 @@ def read_group(
     within = {
         partition: ends[partition]
         for partition, committed in look.committed.items()
-        if ends and partition in ends and committed is not None and committed.offset <= ends[partition]
+        if partition in ends and committed is not None and committed.offset <= ends[partition]
     }
     known = {
         partition: bounds[partition]
         for partition, committed in look.committed.items()
-        if partition in bounds and (committed is None or committed.offset <= bounds[partition].end)
+        if partition in bounds
+        and (partition not in ends if committed is None else committed.offset <= bounds[partition].end)
     }
     left = [partition for partition in look.committed if partition not in known]
     return Reading(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
+from typing import Self
 
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.planning.change import Change, Order, Origin
@@ -73,7 +75,7 @@ class HandOverFacts(Facts):
         """The partitions in ``decided`` that the snapshot has."""
         return [each for each in self.decided if each.origin is not Origin.ABSENT]
 
-    def decided_by(self, survey: Survey) -> HandOverFacts:
+    def decided_by(self, survey: Survey) -> Self:
         """Return the facts with what was read from the cluster, and with what follows from it for each partition."""
         decided = decide(self.decided, survey, self.options)
         return replace(self, survey=survey, decided=decided, changes=with_an_offset(decided))
@@ -89,6 +91,17 @@ class MirrorFacts(Facts):
     source: Survey
     translation: Translation
     lag_matters: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailOverFacts(HandOverFacts):
+    """The facts of a hand-over from a cluster that is lost. ``survey`` is of the target cluster.
+
+    translation: the offsets as they were translated while the source cluster was there. age: how long ago that was.
+    """
+
+    translation: Translation
+    age: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from migrate_groups.planning.change import Action, Origin
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
@@ -13,6 +14,9 @@ from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Step, Verb
+
+_group_at = lru_cache(maxsize=1024)(GroupAt)
+"""Returns a `GroupAt`. Most partitions have the same groups, and to make one takes longer than to look it up."""
 
 
 def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts:
@@ -33,14 +37,14 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     for change in plan.changes:
         partition = change.topic_partition
         if plan.translation is not None and (of := copies.get(partition)) is not None:
-            source, stopped = (GroupAt(plan.translation.group), of.source), of.stopped_at
+            source, stopped = (_group_at(plan.translation.group), of.source), of.stopped_at
         elif change.source_group not in (None, change.group):
-            source, stopped = (GroupAt(change.source_group or ""), partition), change.handed_over_at
+            source, stopped = (_group_at(change.source_group or ""), partition), change.handed_over_at
         else:
             continue
         if stopped is not None:
             stopped_at[source] = stopped
-        handed[source].append((GroupAt(change.group, elsewhere), partition))
+        handed[source].append((_group_at(change.group, elsewhere), partition))
         if change.origin is Origin.RESTORED:
             restored.add(source)
         if change.action is not Action.UNCHANGED:
@@ -88,7 +92,7 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
 
 
 def _place(source: Source) -> Place:
-    return GroupAt(source.group), source.partition
+    return _group_at(source.group), source.partition
 
 
 def _handed_before(receipt: Receipt, verb: Verb, *steps: Step, cluster: str = "") -> dict[Place, list[Place]]:
@@ -107,7 +111,7 @@ def _by_source(partitions: Iterable[PartitionState], cluster: str = "") -> dict[
     """
     handed: dict[Place, list[Place]] = defaultdict(list)
     for partition in partitions:
-        target = GroupAt(partition.change.group, cluster), partition.change.topic_partition
+        target = _group_at(partition.change.group, cluster), partition.change.topic_partition
         for source in partition.handed_over_by:
             handed[_place(source)].append(target)
     return handed

@@ -53,6 +53,8 @@ class JournalFacts:
     - claims: the claims on the partitions of the source and target groups.
     - not_known: by group, why its claims are not known, and what to do.
     - further: if some are not known, other groups that consume the partitions from the same offsets on.
+    - givers: of partitions that an earlier run handed over to the source group, its claim, and the committed offset of
+      the group that gave them, if it has committed since.
     """
 
     run: str
@@ -70,6 +72,7 @@ class JournalFacts:
     claims: Mapping[Place, Claims] = field(default_factory=dict)
     not_known: Mapping[GroupAt, str] = field(default_factory=dict)
     further: tuple[str, ...] = ()
+    givers: Mapping[Place, tuple[Claim, int]] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[GroupAt]:
@@ -159,6 +162,9 @@ def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[
     if claims and claims[0].state is ClaimState.ARRIVED and source in facts.restored:
         yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
         return
+    if source in facts.givers and facts.givers[source][1] > facts.stopped_at.get(source, 0):
+        yield _consumed_since(source[0].name, facts.givers[source][0])
+        return
     is_own = gives(claims, facts.names(source), facts.elsewhere) and not _is_repeated(facts, source, claims[0])
     complaint = _COMPLAINTS[facts.verb](facts, source, claims[0]) if claims and not is_own else None
     if complaint is not None:
@@ -177,6 +183,15 @@ def _is_repeated(facts: JournalFacts, source: Place, newest: Claim) -> bool:
     """
     is_other = newest.run != facts.run or source not in facts.resumed
     return facts.verb is Verb.HAND_OVER and is_other and source not in facts.in_place
+
+
+def _consumed_since(group: str, arrival: Claim) -> tuple[str, str]:
+    (giver,) = arrival.groups
+    return in_words(arrival, group), (
+        f"{giver!r} has committed higher offsets since, so records would be processed twice: stop its consumers, and, "
+        f"if {group!r} has not started, run the command of that run again; otherwise set the offsets of {group!r} with "
+        "rewind and apply"
+    )
 
 
 def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str] | None:

@@ -1,8 +1,8 @@
-"""Check the kind of the groups: groups of Kafka Streams and Connect keep state beside their committed offsets."""
+"""Check the kind of the groups: Kafka Streams and workers of Connect keep state beside their committed offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.offsets_topic import OWN_GROUPS
@@ -12,14 +12,15 @@ from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.text import named, some
 
 _INTERNAL = ("-changelog", "-repartition")
+_DEFAULT_GROUP = "connect-"  # and the name of the connector
 
 
 def kind(facts: HandOverFacts) -> Judgement:
     """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
-    The check refuses groups of this tool, share groups, Connect sinks, groups that are not consumer groups, and Kafka
-    Streams applications with internal topics. With the option ``any_kind``, it refuses only the first two. It can't
-    recognise Flink and Spark, which start from their own checkpoints.
+    The check refuses groups of this tool, share groups, groups that are not consumer groups, and Kafka Streams
+    applications with internal topics. With the option ``any_kind``, it refuses only the first two. It warns about
+    Connect sinks, which must be STOPPED. It can't recognise Flink and Spark, which start from their own checkpoints.
     """
     involved = {group for each in facts.wanted for group in (each.group, each.source_group) if group is not None}
     described = facts.survey.groups
@@ -36,12 +37,15 @@ def kind(facts: HandOverFacts) -> Judgement:
     internal = sorted(topic for topic in facts.survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
     found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
     if found and not facts.options.any_kind:
-        connectors = sorted({connector for group in groups for connector in group.connectors})
-        stop = f"; {_stopping(connectors)}" if connectors else ""
-        reason = f"{some(found, most=3)}{stop}; pass --any-kind to treat every group as a plain consumer group"
+        reason = f"{some(found, most=3)}; pass --any-kind to treat every group as a plain consumer group"
         return Verdict.REFUSE, reason
     if found:
         return Verdict.WARN, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)"
+    if sinks := [advice for group in groups for advice in _of_sinks(group)]:
+        return Verdict.WARN, (
+            f"{some(sinks, most=3)}; a sink must be STOPPED before the write, because a PAUSED one stays a member; "
+            'create a new one with "initial_state": "STOPPED"'
+        )
     if streams := [group.group for group in groups if is_streams(group)]:
         reason = (
             f"{named('group', streams)} of Kafka Streams without internal topics, as far as this principal sees them"
@@ -52,10 +56,15 @@ def kind(facts: HandOverFacts) -> Judgement:
     return Verdict.PASS, "all groups are plain consumer groups, as far as brokers show it"
 
 
-def _stopping(connectors: Sequence[str]) -> str:
-    """Return how Kafka Connect stops connectors, so that their tasks leave the group (KIP-875)."""
-    request = some([f"PUT /connectors/{each}/stop" for each in connectors], most=3)
-    return f"stop it in Connect with {request}, because a connector that is PAUSED and not STOPPED stays a member"
+def _of_sinks(group: GroupDescription) -> list[str]:
+    """Return the sink connectors of a group, with the request that stops them, so that their tasks leave (KIP-875).
+
+    A group without their tasks may belong to a stopped sink if it has the default name of a sink's group.
+    """
+    by_name = group.group.removeprefix(_DEFAULT_GROUP)
+    names = group.connectors or ([by_name] if by_name != group.group else [])
+    verb = "belongs to" if group.connectors else "may be the group of"
+    return [f"{group.group} {verb} Connect sink {name} (PUT /connectors/{name}/stop)" for name in names]
 
 
 def is_streams(group: GroupDescription) -> bool:
@@ -67,14 +76,12 @@ def is_streams(group: GroupDescription) -> bool:
 
 
 def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
-    """Return why a group is not a plain consumer group, such as ``belongs to a Connect sink``; None if it is one.
+    """Return why a group's committed offsets are not its whole position; None if they are.
 
     internal_topics: the internal topics of Kafka Streams in the cluster.
     """
     if reason := group.not_a_consumer_group:
         return f"{reason}{group.connect and f' ({group.connect})'}"
-    if group.connect:
-        return f"belongs to {group.connect}"
     # The state in internal topics fits only the committed offsets of this group.
     topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
     return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 
 from migrate_groups.mirrors.position import Status
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Judgement, Verdict
-from migrate_groups.planning.checks.facts import HandOverFacts, MirrorFacts
+from migrate_groups.planning.checks.facts import FailOverFacts, HandOverFacts, MirrorFacts
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import TranslatedOffset, Translation
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
 
 TRANSLATED_OFFSETS = "translated offsets"
@@ -147,6 +150,42 @@ def partitions(facts: MirrorFacts) -> Judgement:
     return refused_if_any(more, complaint, fine, compared=found)
 
 
+def not_asked(facts: FailOverFacts) -> Judgement:
+    """Say that it is not known whether the source group has stopped, because its cluster is lost."""
+    group, cluster = facts.translation.group, facts.translation.cluster_id
+    return Verdict.NOT_KNOWN, (
+        f"cluster {cluster} is not asked whether {group} has stopped: make sure of it, also when the cluster returns"
+    )
+
+
+def translated_before(facts: FailOverFacts) -> Judgement:
+    """Check that each partition has an offset at which no unread record is skipped, as far as it was compared.
+
+    The check warns how old the offsets are, and how many records may be read again: those from the offset on.
+    """
+    partitions, most = facts.translation.partitions, facts.options.accept_reread
+    if refused := [each for each in partitions if each.position.start_if_lost(most) is None]:
+        return Verdict.REFUSE, f"{_named(refused)}; {_advice(refused)}"
+    topics, bounds = facts.survey.topics, facts.survey.bounds
+    places = {each.topic_partition: each.wanted.offset for each in facts.decided if each.wanted}
+    again = sum(max(0, bounds[each].end - offset) for each, offset in places.items() if each in bounds)
+    copies = {topic: topics[topic].partitions for topic, _ in places if topic in topics}
+    without = {TopicPartition(topic, each) for topic, numbers in copies.items() for each in numbers} - places.keys()
+    late = sum(each.position.status is Status.NOT_MIRRORED for each in partitions)
+    age = timedelta(seconds=round(facts.age.total_seconds()))
+    parts = [
+        f"{counted(len(partitions), 'offset')}, translated {span_in_words(age)} ago: no record of the copies is "
+        f"skipped, at most {again:,} are read again",
+        f"{counted(late, 'partition')} not mirrored up to the committed offset then" if late else "",
+        f"{counted(len(without), 'partition')} without a committed offset then, where auto.offset.reset decides: "
+        f"{some(without, 3)}"
+        if without
+        else "",
+        "records that the mirror had not delivered are not here",
+    ]
+    return Verdict.WARN, "; ".join(filter(None, parts))
+
+
 def _evidence(translation: Translation) -> str:
     """Return how many records were compared to translate offsets exactly."""
     compared = [each.position.compared for each in translation.partitions if each.position.compared]
@@ -175,6 +214,8 @@ def _advice(refused: list[TranslatedOffset]) -> str:
 
 RULES = (
     Rule(name=TRANSLATED_OFFSETS, scopes=(Scope.MIRROR,), judge=translated_offsets),
+    Rule(name=TRANSLATED_OFFSETS, scopes=(Scope.FAIL_OVER,), judge=translated_before, depends_on=("topics",)),
+    Rule(name="stopped", scopes=(Scope.FAIL_OVER,), judge=not_asked),
     Rule(name="mirror", scopes=(Scope.MIRROR,), judge=delivered),
     Rule(name="partitions", scopes=(Scope.MIRROR,), judge=partitions),
     Rule(name="mirror lag", scopes=(Scope.MIRROR,), judge=lag),

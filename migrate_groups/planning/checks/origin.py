@@ -132,12 +132,13 @@ def same_topics(facts: HandOverFacts) -> Judgement:
     return Verdict.PASS, f"{counted(len(same), 'topic')}, as in the snapshot"
 
 
+_WITH_TOPICS = (Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE)
 RULES = (
-    Rule(name="cluster", scopes=(Scope.HAND_OVER,), judge=cluster, is_first=True),
+    Rule(name="cluster", scopes=(Scope.HAND_OVER, Scope.FAIL_OVER), judge=cluster, is_first=True),
     Rule(name="cluster", scopes=(Scope.HAND_BACK,), judge=cluster_of_hand_back, is_first=True),
     Rule(name="cluster", scopes=(Scope.ROLLBACK, Scope.DELETE_OF_GROUP), judge=cluster_of_receipt, is_first=True),
     Rule(name="cluster", scopes=(Scope.DELETE_OF_RUN,), judge=both_clusters, is_first=True),
     Rule(name="cluster", scopes=(Scope.MIRROR,), judge=clusters_of_move),
-    Rule(name="hand-over", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE), judge=hand_over),
-    Rule(name="topics", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE), judge=same_topics),
+    Rule(name="hand-over", scopes=_WITH_TOPICS, judge=hand_over),
+    Rule(name="topics", scopes=(*_WITH_TOPICS, Scope.FAIL_OVER), judge=same_topics),
 )

@@ -18,6 +18,7 @@ class Scope(StrEnum):
 
     - hand-over: from a source group to target groups on one cluster.
     - source, mirror, target: the three parts of a hand-over to another cluster.
+    - fail-over: in place of source and mirror, if the source group's cluster is lost.
     - live source: the source group while it may still run. The plan that is written has no such check.
     - application: the applications of the target groups, as the plan is shown. The plan that is written has no such
       check.
@@ -31,6 +32,7 @@ class Scope(StrEnum):
     SOURCE = "source"
     MIRROR = "mirror"
     TARGET = "target"
+    FAIL_OVER = "fail-over"
     LIVE_SOURCE = "live source"
     APPLICATION = "application"
     BARRIER = "barrier"

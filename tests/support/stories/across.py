@@ -38,6 +38,31 @@ def moved(reader: Reader) -> None:
     _one_group(reader, source, target)
 
 
+def failed_over(reader: Reader) -> None:
+    """Type the section about a lost cluster. The source's Kafka is stopped before ``migrate --from``.
+
+    Afterwards it starts again, and the group returns to the original topics.
+    """
+    source, target = reader.starts(), reader.starts_another()
+    for topic, partitions in (("orders", 3), ("invoices", 2)):
+        source.create_topic(partitions, topic=topic)
+        for number in range(partitions):
+            source.produce(topic, number, 500)
+        _mirror(source, target, {topic: partitions})
+    committed(source, "billing", {"orders": [418, 300, 300], "invoices": [450, 450]})
+    committed(source, "search", {"orders": [500, 500, 500]})
+    (reader.folder / "move.toml").write_text(MOVE)
+    node = reader.kafka[0].node
+    reader.reads("docs/two-clusters.md#Fail over, and return", before={"--from": node.stop})
+    node.start()
+    node.await_answer()
+    commits_as_member(target, "billing", {"source.orders": [450, 400, 400], "source.invoices": [460, 460]})
+    both = "--bootstrap-server a:9092 --to-bootstrap-server b:9092"
+    reader.type(f"migrate-groups hand-back move.toml.run {both}")
+    found = {each: of for each, of in source.committed("billing").items() if each.topic == "orders"}
+    assert found == {TopicPartition("orders", number): at for number, at in enumerate((450, 400, 400))}
+
+
 def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
     """Type the commands of docs/audit.md about a move to another cluster, after a move of the group ``stock``.
 

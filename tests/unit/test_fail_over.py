@@ -1,0 +1,189 @@
+"""Fail over to the cluster of a mirror's copies, from offsets that ``compare`` has kept, on two clusters in memory.
+
+The source cluster is not asked: only the target cluster's client is passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.files import kept_offsets_json
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import open_receipt
+from migrate_groups.migration.across.compare import compare
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.hand_over.fail_over import fail_over, plan_fail_over
+from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.run_status import Answer, run_status
+from migrate_groups.migration.ways_back.go_back import go_back
+from migrate_groups.migration.write_result import WriteResult
+from migrate_groups.planning.check import Verdict
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.run_states import Verb
+from tests.support.in_memory import InMemoryCluster
+from tests.support.move import OPTIONS, THERE, Move
+
+
+class FailOver(Move):
+    """A group that has committed 20 and 30 of 50 records. The mirror has copied 40, the first ten of them twice."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.kept = folder / "kept.json"
+        self.copy(0, 10)
+        self.copy(0, 40)
+        self.commit(20, 30)
+
+    def compare(self) -> None:
+        """Keep the translated offsets in a file."""
+        kept_offsets_json.save(compare(self.mirror, ["g"], self.clock).kept, self.kept)
+
+    def plan_lost(self, target: InMemoryCluster | None = None) -> Plan:
+        """Return the plan of a dry run. target: another cluster than that of the copies."""
+        wanted = self.wanted(OPTIONS, mirror=None)
+        kept = kept_offsets_json.load(self.kept)
+        found = plan_fail_over(target or self.target, wanted, kept, self.clock, Events())
+        assert found is not None
+        return found.plan
+
+    def fail_over(self, **options: object) -> WriteResult | None:
+        """Write the kept offsets, without the source cluster."""
+        wanted = self.wanted(replace(OPTIONS, **options), mirror=None)  # type: ignore[arg-type]
+        kept = kept_offsets_json.load(self.kept)
+        return fail_over(Clients(self.target, self.target), wanted, kept, self.clock, Events())
+
+    def reason(self, name: str, verdict: Verdict) -> str:
+        """Return the reason of a check of the plan, which has this verdict."""
+        return next(each.reason for each in self.plan_lost().checks if (each.name, each.verdict) == (name, verdict))
+
+
+@pytest.fixture
+def move(tmp_path) -> FailOver:
+    return FailOver(tmp_path)
+
+
+def test_a_group_starts_at_the_kept_offsets(move: FailOver):
+    """The group starts where it was when the offsets were translated; the plan says how old they are, and what follows.
+
+    At most the records from there on are read again: 20 in partition 0, and 10 in partition 1.
+    """
+    move.compare()
+    move.commit(35, 40)
+    move.clock.sleep(90)
+    assert "2 offsets, translated 1 min 30 s ago: no record of the copies is skipped, at most 30 are read again" in (
+        move.reason("translated offsets", Verdict.WARN)
+    )
+    assert "cluster source is not asked whether g has stopped" in move.reason("stopped", Verdict.NOT_KNOWN)
+    done = move.fail_over()
+    assert done is not None
+    done.check()
+    assert move.there() == {0: 30, 1: 40}
+    found = receipt_json.load(done.path).executions[0].translation
+    assert found is not None
+    assert found.compared_at is not None
+    assert move.clock.now() - found.compared_at >= timedelta(seconds=90)
+
+
+def test_a_group_that_is_ahead_of_the_mirror(move: FailOver):
+    """Where the mirror lacks records up to the committed offset, the group starts after the records that it has read.
+
+    It reads records again that the mirror delivers later.
+    """
+    move.commit(45, 30)
+    move.compare()
+    move.copy(40, 48, 0)
+    reason = move.reason("translated offsets", Verdict.WARN)
+    assert "at most 18 are read again; 1 partition not mirrored up to the committed offset then" in reason
+    move.fail_over()
+    assert move.there() == {0: 50, 1: 40}
+
+
+def test_a_mirror_that_begins_again_skips_nothing(move: FailOver):
+    """While the mirror delivers records again, the group starts at the first unread record, as first delivered."""
+    move.copy(5, 12, 0)
+    move.compare()
+    move.fail_over()
+    assert move.there()[0] == 30
+
+
+def test_records_that_the_mirror_delivers_again_are_counted(move: FailOver):
+    """Records that were delivered again after the comparison are read again, and counted."""
+    move.compare()
+    move.copy(0, 20)
+    assert "at most 70 are read again" in move.reason("translated offsets", Verdict.WARN)
+
+
+def test_the_run_can_be_shown_and_rolled_back_without_the_lost_cluster(move: FailOver):
+    """With only the target cluster, `status` shows what may be done, and `rollback` deletes the offsets."""
+    move.compare()
+    done = move.fail_over()
+    assert done is not None
+    with open_receipt(done.path) as file:
+        found = run_status(move.target, file, move.clock, {verb: str(verb) for verb in Verb})
+        answers = {verb: found.of(verb).answer for verb in Verb}
+        assert (answers[Verb.HAND_OVER], answers[Verb.ROLLBACK]) == (Answer.ALLOWED, Answer.ALLOWED)
+        assert (answers[Verb.HAND_BACK], answers[Verb.DELETE_OFFSETS]) == (Answer.REFUSED, Answer.REFUSED)
+        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
+    assert move.there() == {}
+
+
+def test_the_same_command_again(move: FailOver):
+    """Before the group has started, the same command writes nothing new; afterwards it says that it has started."""
+    move.compare()
+    move.fail_over()
+    again = move.fail_over()
+    assert again is not None
+    again.check()
+    assert move.there() == {0: 30, 1: 40}
+    move.target.commit("g", THERE, 35)
+    assert move.fail_over() is None
+    assert move.there()[0] == 35
+
+
+def test_the_group_returns_when_the_cluster_does(move: FailOver):
+    """The lost cluster returns: the group is handed back to the original topics, after all that it has read."""
+    move.compare()
+    move.commit(25, 30)
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 35, 1: 30}
+
+
+def test_what_refuses(move: FailOver):
+    """Another cluster, a topic that was created again, and other offsets of the group are refused."""
+    move.compare()
+    other = InMemoryCluster("other")
+    assert [(each.name, each.verdict) for each in move.plan_lost(other).checks] == [("cluster", Verdict.REFUSE)]
+    move.target.commit("g", THERE, 7)
+    with pytest.raises(Refused, match=r"existing offsets: .* eu.orders-0 is at 7, not 30"):
+        move.fail_over()
+    assert move.there() == {0: 7}
+    move.target.delete_topic("eu.orders")
+    move.target.create_topic("eu.orders", 2)
+    with pytest.raises(Refused, match="topics: "):
+        move.fail_over(on_existing="overwrite")
+
+
+def test_an_offset_that_is_not_known_is_refused(move: FailOver):
+    """A partition whose offset could not be translated refuses, and so does a group that the file does not have."""
+    move.target.lose_leader("eu.orders", 1)
+    move.compare()
+    with pytest.raises(Refused, match=r"translated offsets: orders-1 at 30 is undetermined"):
+        move.fail_over()
+    kept = kept_offsets_json.load(move.kept)
+    with pytest.raises(InvalidInput, match="no translated offsets of group 'h', only of g"):
+        kept.of("h")
+
+
+def test_partitions_without_a_committed_offset_are_named(move: FailOver):
+    """A partition for which the group had committed nothing is in no file: the plan names it."""
+    move.source.delete("g", [next(each for each in move.source.offsets("g") if each.partition == 1)])
+    move.compare()
+    reason = move.reason("translated offsets", Verdict.WARN)
+    assert "1 partition without a committed offset then, where auto.offset.reset decides: eu.orders-1" in reason
