@@ -231,16 +231,16 @@ def split(output: Path, source: str, coverage: Coverage, table: SnapshotTable, s
     )
 
 
-def export(output: Path, exported: int, left_out: int, remark: str) -> Result:
+def export(output: Path, exported: int, left_out: int, remarks: Sequence[str]) -> Result:
     """Return how many partitions are in the file ``output``, and how many without a committed offset are not.
 
-    remark: what the user must know about the file; may be empty.
+    remarks: what the user must know about the file.
     """
     return Result(
         document=ExportDocument(output=output, exported=exported, left_out=left_out),
         parts=[
             Line(f"{counted(exported, 'partition')} exported, {left_out:,} without a commit left out"),
-            *([Line(remark, Tone.REMARK)] if remark else []),
+            *(Line(each, Tone.REMARK) for each in remarks),
         ],
     )
 

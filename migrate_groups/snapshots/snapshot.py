@@ -104,6 +104,10 @@ class SnapshotTable:
         """Return the groups in the snapshot, sorted. If rows have no group, the last element is None."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
+    def states(self) -> list[str | None]:
+        """Return the states that the groups had when the snapshot was taken, each once; None: not known."""
+        return self._distinct("group_state")
+
     def refuse_some_without_group(self) -> None:
         """Raise `InvalidInput` if some rows have a group and some have none."""
         groups = self.groups()
@@ -137,14 +141,15 @@ class SnapshotTable:
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return SnapshotTable.of(table)
 
-    def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return the snapshot with ``group`` and ``source_group`` set in all rows.
+    def given_to(self, group: str, source_group: str | None, *, is_share: bool = False) -> SnapshotTable:
+        """Return the snapshot with ``group`` and ``source_group`` set in all rows, and the type ``share`` if asked for.
 
         The rows must be of one group, with one row for each partition, because they are not sorted or checked for
         duplicates again.
         """
         table = self.table
-        for name, value in (("group", group), ("source_group", source_group)):
+        share = [("group_type", "share")] if is_share else []
+        for name, value in (("group", group), ("source_group", source_group), *share):
             values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return SnapshotTable(table)

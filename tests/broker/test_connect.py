@@ -11,6 +11,7 @@ import pytest
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.connect import Refused, Worker, connect_jars, connect_worker
+from tests.support.versions import NEEDS_KIP_848
 
 NOW = ("--settle", "0s", "--guard", "0s")
 pytestmark = pytest.mark.needs_kafka("3.7.0", "connectors can't be created STOPPED (KIP-980)")
@@ -43,8 +44,15 @@ def stopped(cli, group: str) -> bool:
     return json.loads(cli("describe", group, "--format", "json").stdout)["groups"][0]["state"] == "Empty"
 
 
-@pytest.mark.parametrize("override", [False, True], ids=["default group", "consumer.override.group.id"])
-def test_offsets_go_to_a_sink_and_back(cli, world, worker: Worker, old, override):
+@pytest.mark.parametrize(
+    ("override", "protocol"),
+    [
+        pytest.param(False, "classic", id="default group"),
+        pytest.param(True, "classic", id="consumer.override.group.id"),
+        pytest.param(False, "consumer", id="KIP-848", marks=NEEDS_KIP_848),
+    ],
+)
+def test_offsets_go_to_a_sink_and_back(cli, world, worker: Worker, old, override, protocol):
     """A sink that was created STOPPED starts at the offsets that `apply` wrote to its group, and Connect shows them.
 
     A PAUSED sink is still a member: the check ``stopped`` refuses its group. A STOPPED one has left, so that its group
@@ -55,6 +63,7 @@ def test_offsets_go_to_a_sink_and_back(cli, world, worker: Worker, old, override
     sink = world.name("audit") if override else f"connect-{name}"
     file = cli.folder / "delivered.txt"
     config = {"consumer.override.group.id": sink} if override else {}
+    config["consumer.override.group.protocol"] = protocol
     worker.create(name, [topic], file, state="STOPPED", **config)
     cli("apply", "--from-group", group, "--to-group", sink, "--yes", *NOW)
     assert worker.offsets(name) == {(topic, 0): 4, (topic, 1): 7}
@@ -88,3 +97,14 @@ def test_connect_takes_exported_offsets(cli, world, worker: Worker, old):
     worker.request("PATCH", f"/{name}/offsets", body)
     assert world.committed(f"connect-{name}") == {TopicPartition(topic, 0): 4, TopicPartition(topic, 1): 7}
     assert worker.offsets(name) == {(topic, 0): 4, (topic, 1): 7}
+
+
+def test_rollback_takes_the_offsets_of_a_sink_away(cli, world, worker: Worker, old):
+    """`rollback` of a hand-over to a STOPPED sink deletes the offsets that Connect showed."""
+    topic, group = old
+    name = world.name("files")
+    worker.create(name, [topic], cli.folder / "delivered.txt", state="STOPPED")
+    cli("apply", "--from-group", group, "--to-group", f"connect-{name}", "--receipt", "receipt.json", "--yes", *NOW)
+    assert worker.offsets(name) == {(topic, 0): 4, (topic, 1): 7}
+    cli("rollback", "receipt.json", "--yes")
+    assert worker.offsets(name) == {}

@@ -30,7 +30,7 @@ STORIES: dict[Callable[[Reader], None], tuple[str, ...]] = {
 }
 # Those whose command lines another test runs.
 PARTS_ELSEWHERE = {
-    "docs/applications.md": "tests/broker/test_connect.py",
+    "docs/applications.md": "tests/e2e/test_across_tools.py",
     "docs/getting-started.md": "tests/e2e/test_getting_started.py",
     "docs/python.md": "tests/e2e/test_python_docs.py",
     "docs/pull-requests.md": "tests/e2e/test_pull_request.py",

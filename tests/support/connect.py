@@ -31,7 +31,7 @@ _SETTINGS = {
     "status.storage.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "scheduled.rebalance.max.delay.ms": "0",
-    "plugin.discovery": "only_scan",
+    "plugin.discovery": "service_load",
 }
 
 

@@ -59,9 +59,9 @@ def test_spark_needs_to_know_where_uncommitted_partitions_start(here):
 
 def test_spark_needs_every_partition_of_a_topic(here):
     """A file that lacks a partition of a topic, as after ``filter --partition``, is refused for Spark."""
-    write(here, ("orders", 0, 12), ("orders", 2, 7))
+    write(here, ("orders", 0, 12), ("orders", 2, 7), ("orders", 2**31 - 1, 1))
     assert here.fails("export", "before.csv", "-o", "out.json", "--for", "spark", code=2) == (
-        "error: the file lacks orders-1, and Spark needs every partition of a topic: take a snapshot of the whole group"
+        "error: the file lacks orders-1, and Spark needs each partition of a topic: take a snapshot of the whole group"
     )
 
 
@@ -77,6 +77,14 @@ def test_connect_gets_the_body_of_its_request(here):
     }
     assert "2 partitions exported, 1 without a commit left out" in said
     assert "PATCH /connectors/NAME/offsets while the connector is STOPPED" in said
+
+
+@pytest.mark.parametrize("state", ["Empty", "Stable", "Unknown"])
+def test_a_group_that_had_not_stopped_is_said(here, state):
+    """The output says if the group had not stopped when the snapshot was taken, or if nobody asked whether it had."""
+    tables.save(SnapshotTable.of_rows([row(group_state=state)]), here.folder / "before.csv")
+    _, said = exported(here, "--for", "spark")
+    assert ("the snapshot does not show that the group had stopped" in said) == (state != "Empty")
 
 
 @pytest.mark.parametrize("tool", ["spark", "connect"])

@@ -68,7 +68,12 @@ def export(
         write_whole(output, lambda stream: stream.write(content), replace=force)
     from migrate_groups.show import offset_files
 
-    show_written(output_format, offset_files.export(output, len(table) - left_out, left_out, _REMARKS.get(tool, "")))
+    remarks = [_REMARKS[tool]] if tool in _REMARKS else []
+    if set(table.states()) - {None, "Empty"}:
+        remarks.append(
+            "the snapshot does not show that the group had stopped: what it has read since may be read again"
+        )
+    show_written(output_format, offset_files.export(output, len(table) - left_out, left_out, remarks))
 
 
 _REMARKS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import count
 from typing import Literal
 
 from migrate_groups.errors import InvalidInput
@@ -27,14 +28,12 @@ def spark(snapshot: SnapshotTable, on_uncommitted: Reset) -> tuple[bytes, int]:
     found: dict[str, dict[int, int | None]] = defaultdict(dict)
     for row in _of_one_group(snapshot, "spark"):
         found[row.topic][row.partition] = row.offset
-    absent = [
-        TopicPartition(topic, number) for topic, has in found.items() for number in range(max(has)) if number not in has
-    ]
-    if absent:
-        raise InvalidInput(
-            f"the file lacks {some(absent)}, and Spark needs every partition of a topic: take a snapshot of the whole "
-            "group"
-        )
+    for topic, has in found.items():
+        if len(has) <= max(has):
+            first = TopicPartition(topic, next(number for number in count() if number not in has))
+            raise InvalidInput(
+                f"the file lacks {first}, and Spark needs each partition of a topic: take a snapshot of the whole group"
+            )
     uncommitted = [
         TopicPartition(topic, number) for topic, has in found.items() for number in has if has[number] is None
     ]
