@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
@@ -23,15 +25,17 @@ import migrate_groups
 from migrate_groups.api import operator
 from migrate_groups.cli.registry import COMMANDS, command_line
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import split_toml
+from migrate_groups.files import kept_offsets_json, split_toml
 from migrate_groups.files.parquet import read_table, write_table
 from migrate_groups.files.runs import plan_json, receipt_json, stop_checkpoint_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format
+from migrate_groups.migration.across.compare import compare
 from migrate_groups.planning.change import Outcome
 from tests.support.connected import MIGRATE, Connected
 from tests.support.documents import SCHEMAS
+from tests.support.move import Move
 
 RELEASED = Path(__file__).parents[1] / "data" / "released"
 CURRENT = RELEASED / migrate_groups.__version__
@@ -75,6 +79,11 @@ def write(cli: Connected, folder: Path) -> None:
     cli("export", f"{RUN}/split.parquet", "-o", "reset.csv")
     log = CopiedLog.load_with_starts(cli.folder / "log", "cluster", {1: 10})
     log.with_records([(1, 10, 1763610000123, "record", b"key", b"value", None)], {1: 11})
+    with TemporaryDirectory() as place:
+        move = Move(Path(place))
+        move.copy(0, 40)
+        move.commit(20, 30)
+        kept_offsets_json.save(compare(move.mirror, ["g"], move.clock).kept, cli.folder / "kept.json")
     shutil.rmtree(folder, ignore_errors=True)
     hidden = shutil.ignore_patterns(".*", "split.csv")
     shutil.copytree(cli.folder, folder, ignore=hidden)
@@ -125,6 +134,27 @@ def test_plans_of_each_version_are_read(released, name):
     [change] = plan_json.load(released / name).plan.changes
     assert change.after is not None
     assert (change.source_group, change.group, change.after.offset) == ("old", "new", 5)
+
+
+def test_kept_offsets_of_each_version_are_read(released):
+    """A file of ``compare -o`` has the committed offset of each partition, and where it continues in the copy."""
+    [kept] = kept_offsets_json.load(released / "kept.json").translations
+    assert [(each.committed, each.position.offset) for each in kept.partitions] == [(20, 20), (30, 30)]
+
+
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("plan.json", plan_json.load), (f"{RUN}/receipt.json", receipt_json.load), ("kept.json", kept_offsets_json.load)],
+)
+def test_a_later_json_file_is_refused_by_its_name(tmp_path, name, load):
+    """A plan, receipt or file of kept offsets of a later version is refused in one line, with what to do."""
+    text = (CURRENT / name).read_text()
+    path = tmp_path / Path(name).name
+    path.write_text(re.sub(r'(?<="schema_version": )\d+', lambda found: str(int(found[0]) + 1), text, count=1))
+    with pytest.raises(InvalidInput, match=r"has schema version .* install the version that wrote the file$") as raised:
+        load(path)
+    assert str(raised.value).startswith(f"{path} ")
+    assert "\n" not in str(raised.value)
 
 
 def test_the_run_of_each_version_is_read(released):
