@@ -27,11 +27,13 @@ from tests.support.cluster_move import (
     mirror_killed,
     mirrored,
     moving,
+    source_lost,
     there_and_back,
     tool_killed,
 )
 
 CAREFUL = {"target.producer.enable.idempotence": "true", "target.offset.flush.interval.ms": "1000"}
+LOSSES = 1  # how often the source is lost
 RUNS = 1  # moves of each kind of fault; the number of a move is its seed
 STEPS = range(27, 157, 78)  # a move has 156 steps; a `migrate` is killed at each of these
 MOST_STEPS = 120  # the range from which a move's step is drawn; if the move has fewer steps, it has no fault
@@ -92,6 +94,21 @@ def test_a_group_goes_there_and_back(clusters, tmp_path):
     """
     with clusters.move(tmp_path, "there and back", 1) as (move, _):
         check(there_and_back(move))
+
+
+@pytest.mark.parametrize("seed", range(1, LOSSES + 1))
+def test_the_source_is_lost_and_returns(clusters, tmp_path, seed):
+    """The broker of the source is killed while the group runs there; the group starts on the target, and goes back.
+
+    No record that MirrorMaker 2 had delivered is skipped, and no more are read again than the plan says. After the
+    return none is skipped at all, and only those are read again that MirrorMaker 2 delivers again.
+    """
+    with clusters.move(tmp_path, "lost", seed) as (move, rng):
+        found = source_lost(move, clusters.nodes[0], rng.choice([None, rng.randint(1, MOST_STEPS // 2)]))
+        print(found)  # noqa: T201
+        assert (found.skipped, found.returned.skipped) == (0, 0), found
+        assert found.again <= found.most, found
+        assert found.returned.again <= found.most + found.redelivered, found
 
 
 @pytest.mark.parametrize("step", STEPS)

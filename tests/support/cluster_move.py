@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from tests.support.cli import Cli
 from tests.support.closed_consumers import close_consumer
 from tests.support.counted_application import Application, Producing
 from tests.support.halted import Halted, halted
+from tests.support.mirror import records
 from tests.support.specs import split_spec
 
 _SECONDS = 120.0
@@ -91,8 +93,8 @@ class Move:
         self.pair, self.cli, self.rng, self._options = pair, cli, rng, options
         self.group = here.name("group")
         pair.producing.flush()
-        self._first = _ends(pair)
-        here.commit_all(self.group, {TopicPartition(pair.topic, at): offset for at, offset in self._first.items()})
+        self.first = _ends(pair)
+        here.commit_all(self.group, {TopicPartition(pair.topic, at): offset for at, offset in self.first.items()})
         self.old = Application(pair.source, self.group, pair.topic)
         self.fault, self.halted, self.runs, self.seconds = "none", False, 0, 0.0
         self.said, self._stopped = "", 0.0
@@ -167,7 +169,7 @@ class Move:
         wanted = [
             number
             for number in range(produced)
-            if number // self.pair.partitions >= self._first[number % self.pair.partitions]
+            if number // self.pair.partitions >= self.first[number % self.pair.partitions]
         ]
         last = wanted[-self.pair.partitions :]
 
@@ -234,6 +236,109 @@ def there_and_back(move: Move) -> Moved:
     move.fault = "mirror killed while the group was on the target"
     move.cli("hand-back", "move.toml.run", "--yes", "--timeout", "30s")
     return move.counted(move.old, there, Application(move.pair.source, move.group, move.pair.topic))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedOver:
+    """The record counts after the source cluster was lost, and after it has returned.
+
+    most: how many records the plan said are read again at most. again: how many were, until the source returned.
+    skipped: how many records that the mirror had delivered were processed by no application. redelivered: how many
+    records of the copy repeat one that the mirror had delivered before. returned: the counts after the return.
+    """
+
+    most: int
+    again: int
+    skipped: int
+    redelivered: int
+    returned: Moved
+
+
+def source_lost(move: Move, node: Node, step: int | None) -> FailedOver:
+    """Lose the source cluster while the group runs there, fail over, and go back when the cluster returns.
+
+    The translated offsets are kept some times, while MirrorMaker 2 is killed at random. step: kill ``migrate --from``
+    at this step, and run it again; None: don't. MirrorMaker 2 is killed once more after the source's return.
+    """
+    pair, cli, rng, maker = move.pair, move.cli, move.rng, move.pair.maker
+    keep = ("compare", move.group, "-o", "kept.json", "--force", "--max-records", "1000000")
+    kept = False
+    while not kept or rng.random() < 0.5:
+        move.consume_for(rng.uniform(0.2, 3))
+        if rng.random() < 0.4:
+            maker.kill()
+            maker.start()
+        running = cli.start(*keep)
+        running.communicate(timeout=_SECONDS)
+        kept |= running.returncode == 0
+    move.consume_for(rng.uniform(0, 3))
+    node.kill()
+    move.old.abandon()
+    lost = {"MIGRATE_GROUPS_BOOTSTRAP_SERVER": pair.target}
+    both = dict(cli.environment)
+    cli.environment.update(lost)
+    del cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
+    command = ["migrate", "move.toml", "--from", "kept.json", "--yes", "--on-existing", "overwrite"]
+    if step is not None:
+        with halted(step, command, cli.folder, cli.environment) as started:
+            move.halted, _ = started.await_step()
+            started.process.kill()
+            started.release()
+            started.process.wait(_SECONDS)
+    # A run that was killed keeps others out for 10 s.
+    until(lambda: "START THE NEW GROUPS NOW" in _said(cli, command), seconds=_SECONDS)
+    plan = _said(cli, [*command, "--dry-run"])
+    said = re.search(r"at most ([\d,]+) are read again", plan)
+    assert said is not None, plan
+    most = int(said[1].replace(",", ""))
+    there = Application(pair.target, move.group, pair.copy)
+    due = {each for each in _copied(pair) if each // pair.partitions >= move.first[each % pair.partitions]}
+
+    def done() -> bool:
+        there.process()
+        return sum(there.ledger.values()) >= most  # the copies are read to their ends
+
+    until(done, seconds=_SECONDS)
+    by = move.old.ledger + there.ledger
+    again, skipped = sum(by[each] - 1 for each in by), sum(not by[each] for each in due)
+    node.start()
+    node.await_answer()
+    maker.kill()
+    maker.start()
+    produced = pair.producing.flush()
+
+    def caught_up() -> bool:
+        there.process()
+        return all(there.ledger[each] for each in range(produced - pair.partitions, produced))
+
+    until(caught_up, seconds=_SECONDS)
+    there.stop()
+    cli.environment.update(both)
+    # The application that ran on the source is a member of its group until the session timeout, 45 s.
+    back = ["hand-back", "move.toml.run", "--yes", "--timeout", "30s"]
+    until(lambda: "START THE OLD APPLICATIONS NOW" in _said(cli, back), seconds=_SECONDS)
+    move.fault = "source lost"
+    returned = move.counted(move.old, there, Application(pair.source, move.group, pair.topic))
+    copies = _copied(pair)
+    return FailedOver(
+        most=most,
+        again=again,
+        skipped=skipped,
+        redelivered=len(copies) - len({*copies}),
+        returned=returned,
+    )
+
+
+def _copied(pair: Mirrored) -> list[int]:
+    """Return the numbers of the records in the copy."""
+    return [int(each.value() or b"") for at in range(pair.partitions) for each in records(pair.target, pair.copy, at)]
+
+
+def _said(cli: Cli, command: list[str]) -> str:
+    running = cli.start(*command)
+    out, err = running.communicate(timeout=_SECONDS)
+    _checked(running.returncode, f"{out}{err}")
+    return f"{out}{err}"
 
 
 def tool_killed(move: Move, step: int) -> Moved:

@@ -69,8 +69,8 @@ def right_after(
     """Let something happen right after each call of a method of the cluster, such as another client's commit."""
     original = getattr(cluster, method)
 
-    def both(*arguments):
-        answers = original(*arguments)
+    def both(*arguments, **named):
+        answers = original(*arguments, **named)
         act()
         return answers
 

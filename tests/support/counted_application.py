@@ -89,6 +89,10 @@ class Application:
         until(self._commits_all, seconds=_SECONDS)
         close_consumer(self._consumer)
 
+    def abandon(self) -> None:
+        """Close the consumer without a commit."""
+        close_consumer(self._consumer)
+
     def _commits_all(self) -> bool:
         self.process()
         return all(self._committed.get(partition, -1) >= offset for partition, offset in self._next.items())

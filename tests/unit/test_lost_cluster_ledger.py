@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import TopicPartition
 from tests.support.in_memory import Asked, InMemoryCluster
 from tests.support.move import OPTIONS, Move
 
-SEEDS, MANY = 8, 500
+SEEDS, MANY = 8, 200
 
 
 class Killed(BaseException):
@@ -186,6 +186,6 @@ def test_no_record_is_skipped_over_a_fail_over_and_the_return(tmp_path):
 
 @pytest.mark.long
 def test_no_record_is_skipped_over_many_fail_overs(tmp_path):
-    """The same holds for 500 seeds. The test prints the numbers of docs/evidence/reliability.md."""
+    """The same holds for 200 seeds. The test prints the numbers of docs/evidence/reliability.md."""
     played = [_played(tmp_path / str(seed), seed) for seed in range(SEEDS, SEEDS + MANY)]
     print(len(played), sum(len(each.processed) for each in played), sum(each.kills for each in played))  # noqa: T201

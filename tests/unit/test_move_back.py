@@ -18,6 +18,7 @@ from migrate_groups.migration.ways_back.move_back import move_back
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
+from tests.support.connected import right_after
 from tests.support.cut_overs import member
 from tests.support.move import OPTIONS, THERE, Move
 
@@ -77,6 +78,24 @@ def test_unread_records_of_other_producers_are_counted_and_refused(move: Move):
     move.target.commit("g", THERE, 51)
     move.hand_back()
     assert _committed(move)[0] == 40
+
+
+@pytest.mark.parametrize("cluster", ["source", "target"])
+def test_records_that_the_mirror_delivers_meanwhile_do_not_refuse(move: Move, monkeypatch, cluster: str):
+    """While the logs are read, producers and the mirror go on: a record in the copy is not taken for one of others."""
+
+    def goes_on() -> None:
+        end = move.source.log(TopicPartition("orders", 0)).end
+        for number in range(2):
+            move.source.produce("orders", number, 1, timestamp=end)
+        move.copy(end, end + 1)
+
+    move.copy(40, 50)
+    for name in ("last_stable_offsets", "log_ranges"):
+        right_after(monkeypatch, getattr(move, cluster), name, goes_on)
+    assert _refusals(move) == []
+    move.hand_back()
+    assert _committed(move) == {0: 25, 1: 30}
 
 
 def test_a_group_that_has_not_stopped_is_refused(move: Move):

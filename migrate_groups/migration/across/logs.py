@@ -59,10 +59,13 @@ class Logs:
         self, mirror: Mirror, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
     ) -> None:
         self._mirror, self._partitions, self._copies = mirror, partitions, copies
-        # The ends of the target are read first, because then the source has all records below them when it is read.
+        # The ends of what the mirror writes are read first, because then what it reads has all records below them.
+        if mirror.is_return:
+            self.ranges = mirror.source.groups.log_ranges(partitions)
         self.copy_ends = mirror.target.groups.last_stable_offsets(copies)
         self.copy_ranges = mirror.target.groups.log_ranges(copies)
-        self.ranges = mirror.source.groups.log_ranges(partitions)
+        if not mirror.is_return:
+            self.ranges = mirror.source.groups.log_ranges(partitions)
         self.unanswered: Set[TopicPartition] = frozenset()
 
     @cached_property
