@@ -251,8 +251,13 @@ def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> 
     async def of_coordinator(
         client: Client, node: Any, groups: list[str], into: OfGroups[dict[TopicPartition, Any] | None]
     ) -> None:
-        if not client.offers(DescribeShareGroupOffsetsRequest) or not client.offers(ShareGroupDescribeRequest):
-            into.found.update({group: dict.fromkeys(wanted[group], _Commit()) for group in groups})
+        shares = list[str]()
+        if client.offers(DescribeShareGroupOffsetsRequest) and client.offers(ShareGroupDescribeRequest):
+            existing = await client.send(ShareGroupDescribeRequest(group_ids=groups), node)
+            shares = [each.group_id for each in existing.groups if each.error_code != MISSING]
+        into.found.update({group: dict.fromkeys(wanted[group], _Commit()) for group in groups if group not in shares})
+        # A request for start offsets makes the topic __share_group_state, even for a group that does not exist.
+        if not shares:
             return
         of_group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
         topic_class = of_group.DescribeShareGroupOffsetsRequestTopic
@@ -264,22 +269,20 @@ def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> 
                     for topic, numbers in by_topic((each, each.partition) for each in wanted[group]).items()
                 ],
             )
-            for group in groups
+            for group in shares
         ]
         # Sent on one connection, so that the epochs are read after the offsets: no member had joined before.
         sent = client.send(DescribeShareGroupOffsetsRequest(groups=asked), node)
-        asked_epochs = client.send(ShareGroupDescribeRequest(group_ids=groups), node)
+        asked_epochs = client.send(ShareGroupDescribeRequest(group_ids=shares), node)
         starts, epochs = OfGroups[Any](), OfGroups[Any]()
         for answer in (await sent).groups:
             parts = ((topic.topic_name, each) for topic in answer.topics for each in topic.partitions)
             found = {TopicPartition(topic, each.partition_index): _start(each) for topic, each in parts}
             _note(starts, answer.group_id, found, answer.error_code)
         _note_descriptions(epochs, await asked_epochs)
-        for group in groups:
+        for group in shares:
             if failed := [each.failed[group] for each in (starts, epochs) if group in each.failed]:
                 into.failed[group] = failed[0]
-            elif epochs.found[group].error_code == MISSING:
-                into.found[group] = dict.fromkeys(wanted[group], _Commit())
             else:
                 described = epochs.found[group]
                 is_new = described.group_state == "Empty" and described.group_epoch <= _NEVER_JOINED

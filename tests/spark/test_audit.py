@@ -598,3 +598,12 @@ def test_a_log_with_gaps_leaves_the_verdicts_of_the_other_cluster(spark: SparkSe
     assert found.source_log is not None
     assert ([each.missing for each in found.source_log.evidence], found.evidence[0].missing) == ([1], 0)
     assert found.doubtful[0].reason == "on the old group's cluster: partition 3 of the log lacks 1 of its offsets"
+
+
+def test_a_share_group_is_undetermined_and_its_source_group_judged(spark: SparkSession) -> None:
+    """A share group commits nothing to the log, so its verdict is ``undetermined``; the source group has a verdict."""
+    shares = two_clusters(spark, (), (), share_groups={"g"})
+    assert (shares.old["stopped"], shares.new["undetermined"], shares.problems) == (1, 1, 0)
+    assert shares.doubtful[0].reason == "share group g commits nothing to this log"
+    assert two_clusters(spark, ((13, TOPIC),), (), share_groups={"g"}).old["late-commit"] == 1
+    assert two_clusters(spark, (), ()).new["missing"] == 1

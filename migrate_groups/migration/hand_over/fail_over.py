@@ -57,6 +57,7 @@ class FailOver:
             self._row(
                 cluster_id=each.cluster_id,
                 group=each.group,
+                group_type="share" if each.is_share else None,
                 topic=each.topic,
                 topic_id=each.topic_id,
                 partition=each.partition,
@@ -125,11 +126,8 @@ def fail_over(
             refuse_other_run(file, final.plan)
             execution = write_plan(clients, final.plan, file, clock, events, journal)
         try:
-            after = (
-                take_snapshot(writer, sorted({each.group for each in final.plan.changes}), clock)
-                if execution.is_whole
-                else None
-            )
+            groups = sorted({each.group for each in final.plan.changes if not each.is_share})
+            after = take_snapshot(writer, groups, clock) if execution.is_whole and groups else None
             before = SnapshotTable.of_rows(final.before())
             wanted.run.save(wanted.file.content, before, final.rows(), final.plan, after)
         except InvalidInput as error:
@@ -168,6 +166,7 @@ def _planned(
             Change(
                 group=group,
                 source_group=None,
+                is_share=group in spec.share_groups,
                 topic=each.copy.topic,
                 partition=each.copy.partition,
                 wanted=CommittedOffset(offset=start),
