@@ -56,6 +56,16 @@ class GroupNotFound(Refused):
         self.group = group
 
 
+class ShareGroupStarted(Refused):
+    """A share group has had members, so that its start offsets no longer show which records it has acknowledged."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(
+            f"share group {group!r} has had members, so its start offsets do not show which records it has "
+            "acknowledged (KIP-932), and there is no exact way back: to hand over again, name a new share group"
+        )
+
+
 class PendingCommits(Refused):
     """An open transaction has pending offset commits, so the committed offset of a group is not known yet."""
 

@@ -5,6 +5,7 @@ The tests fail without Java. They fail without a network on the first run, which
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -45,8 +46,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Make the tool fork its child processes for confluent-kafka: tests start hundreds, and a fork is faster."""
+    """Make the tool fork its child processes for confluent-kafka: tests start hundreds, and a fork is faster.
+
+    Garbage is not collected before the tests: what the imports make is not garbage, and is searched in vain each time.
+    """
+    gc.disable()
     vars(child)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

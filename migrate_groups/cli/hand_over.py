@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied
-from migrate_groups.text import shell_command
+from migrate_groups.text import shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
@@ -130,6 +130,14 @@ class HandOver:
         later = shell_command("snapshot", [target.group for target in spec.targets], "-o later.parquet")
         rollback, hand_back = shell_command("rollback", [folder]), shell_command("hand-back", [folder])
         also = f": all of {spec.source} must stop for it" if spec.stay else ""
+        if spec.share_groups:
+            talk(
+                f"next: migrate-groups {shell_command('audit', [folder])}",
+                NOTHING_TO_UNDO
+                if outcome.execution.wrote_nothing
+                else f"back: migrate-groups {rollback} (before a member joins {some(spec.share_groups)}, never after)",
+            )
+            return
         talk(
             f"next: migrate-groups {shell_command('reconcile', [folder])}",
             f"later: migrate-groups {later}; migrate-groups {shell_command('reconcile', [folder, 'later.parquet'])}",

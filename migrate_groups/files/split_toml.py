@@ -20,7 +20,7 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import did_you_mean, named, one_line
 
-_TARGET_KEYS = {"group", "topics", "topics_regex"}
+_TARGET_KEYS = {"group", "type", "topics", "topics_regex"}
 _MOST_BYTES = 16_000_000  # 200,000 topics with names of 80 bytes
 # tomllib takes 1.6 GB for a key with 20,000 parts. A key of a spec has two parts.
 _MANY_PARTS = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){8}")
@@ -133,7 +133,8 @@ def to_toml(spec: SplitSpec, heading: Sequence[str], notes: Mapping[str | None, 
     parts.append([f"source = {_quoted(spec.source)}", *(["fan_out = true"] if spec.fan_out else [])])
     for target in spec.targets:
         group = f"group = {_quoted(target.group)}"
-        parts.append([*_comment(notes.get(target.group, ())), "[[target]]", group, *_lists(target.topics)])
+        lines = ["[[target]]", group, *(['type = "share"'] if target.is_share else []), *_lists(target.topics)]
+        parts.append([*_comment(notes.get(target.group, ())), *lines])
     if spec.stay:
         parts.append([*_comment(notes.get(None, ())), "[stay]", *_lists(spec.stay)])
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
@@ -215,7 +216,12 @@ def _target(target: dict[str, Any]) -> SplitTarget:
     group = target.get("group")
     if not isinstance(group, str):
         raise InvalidInput('a [[target]] has no group; expected group = "the new group"')
-    return SplitTarget(group=group, topics=_patterns(target, f"target {group!r}"))
+    if target.get("type", "share") != "share":
+        raise InvalidInput(
+            f'type of target {group!r} is {target["type"]!r}: write type = "share" for a share group; leave it out for '
+            "a consumer group"
+        )
+    return SplitTarget(group=group, topics=_patterns(target, f"target {group!r}"), is_share="type" in target)
 
 
 def _patterns(table: dict[str, Any], where: str) -> tuple[TopicPattern, ...]:

@@ -29,8 +29,15 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from migrate_groups.kafka.group_requests import DESCRIBE_VERSION, FETCH_OFFSETS_VERSION
 from migrate_groups.kafka.group_requests import LAST_PLAIN_VERSION as COMMIT_VERSION
 from migrate_groups.kafka.list_offsets import LAST_PLAIN_VERSION as LIST_OFFSETS_VERSION
-from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
-from migrate_groups.model.apis import Api, Offers
+from migrate_groups.kafka.private import (
+    AlterShareGroupOffsetsRequest,
+    Client,
+    ConsumerGroupDescribeRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+)
+from migrate_groups.model.apis import SHARE_GROUPS, Api, Offers
 
 FETCH_VERSION = 12
 """The highest version of Fetch to send, because later versions name topics only by their id."""
@@ -69,6 +76,10 @@ _USES = (
     _Use(SyncGroupRequest),
     _Use(HeartbeatRequest),
     _Use(LeaveGroupRequest),
+    _Use(ShareGroupDescribeRequest),
+    _Use(DescribeShareGroupOffsetsRequest),
+    _Use(AlterShareGroupOffsetsRequest),
+    _Use(DeleteShareGroupOffsetsRequest),
 )
 
 
@@ -84,7 +95,12 @@ async def offers(client: Client) -> Offers:
         for use in _USES
     ]
     used = {api.name: -1 if api.used is None else api.used for api in apis}
-    return Offers(deletes_offsets=used["OffsetDelete"] >= 0, tells_pending=used["OffsetFetch"] >= 7, apis=apis)
+    return Offers(
+        deletes_offsets=used["OffsetDelete"] >= 0,
+        tells_pending=used["OffsetFetch"] >= 7,
+        alters_share_groups=all(used[name] >= 0 for name in SHARE_GROUPS),
+        apis=apis,
+    )
 
 
 def _version(client: Client, use: _Use) -> int | None:

@@ -1,4 +1,4 @@
-"""Read the committed offsets of groups with OffsetFetch."""
+"""Read the committed offsets of groups with OffsetFetch, and the start offsets of share groups."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from migrate_groups.errors import MigrateGroupsError, PendingCommits
+from migrate_groups.errors import MigrateGroupsError, PendingCommits, ShareGroupStarted
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import KafkaConnection, check_visible
-from migrate_groups.model.groups import Wanted
+from migrate_groups.model.groups import GroupDescription, Wanted
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import some
 
@@ -33,6 +33,8 @@ class Commits:
     def __init__(self, connection: KafkaConnection, principal: str) -> None:
         self._connection = connection
         self._principal = principal
+        self.last: dict[str, GroupDescription] = {}
+        """How groups were described last."""
 
     def read(self, wanted: Wanted, *, wait: bool) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the result of `GroupReader.committed`. Groups for which no partition is wanted are not asked about."""
@@ -75,7 +77,29 @@ class Commits:
     def _fetched(self, wanted: Wanted) -> Mapping[str, _Answers | MigrateGroupsError]:
         asked = {group: partitions for group, partitions in wanted.items() if partitions is None or partitions}
         answers = self._connection.run_of_groups(asked, of_groups.fetch_offsets(asked), _READING)
-        return {group: self._checked(answers[group]) if group in asked else {} for group in wanted}
+        found = {group: self._checked(answers[group]) if group in asked else {} for group in wanted}
+        return {**found, **self._of_share_groups(asked, found)}
+
+    def _of_share_groups(
+        self, asked: Wanted, found: Mapping[str, _Answers | MigrateGroupsError]
+    ) -> Mapping[str, _Answers | MigrateGroupsError]:
+        """Return the start offsets of the share groups among ``asked``, for partitions that are asked for by name.
+
+        found: the committed offsets. Only a group that has none of them can be a share group.
+        """
+        maybe = {
+            group: partitions
+            for group, partitions in asked.items()
+            if partitions
+            and (group not in self.last or self.last[group].group_type == "share")
+            and not isinstance(of_it := found[group], MigrateGroupsError)
+            and not any(of_it.values())
+        }
+        read = self._connection.run_of_groups(maybe, of_groups.describe_share_offsets(maybe), _READING)
+        return {
+            group: ShareGroupStarted(group) if answers is None else self._checked(answers)
+            for group, answers in read.items()
+        }
 
     def _checked(self, answers: Mapping[TopicPartition, Any] | MigrateGroupsError) -> _Answers | MigrateGroupsError:
         """Return the answers of an OffsetFetch response for one group, or the error of the first that failed.

@@ -31,7 +31,7 @@ class Descriptions:
         self._commits = commits
         self.holders: set[str] = set()
         # How groups were described last. It decides only which requests are sent together, never what is returned.
-        self._last: dict[str, GroupDescription] = {}
+        self._last = commits.last
 
     def listed(self) -> Mapping[str, GroupListing]:
         """Return the groups of all types that the client's principal may describe, by name."""

@@ -14,7 +14,14 @@ from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
+from migrate_groups.kafka.private import (
+    AlterShareGroupOffsetsRequest,
+    Client,
+    ConsumerGroupDescribeRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+)
 from migrate_groups.kafka.wire import MISSING, KafkaErrorClass, by_topic
 from migrate_groups.model.groups import Wanted
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -29,17 +36,22 @@ _NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
 LAST_PLAIN_VERSION = 7
 """The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
 # From version 6 on a missing group is answered with an error, without the authorized operations.
+_NEVER_JOINED = 1
+"""The highest epoch of an Empty share group of which nobody has ever been a member
+(docs/kafka-behaviour.md#share-groups)."""
 DESCRIBE_VERSION = 5
 """The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
 FETCH_OFFSETS_VERSION = 8
 """The highest version of OffsetFetch to send."""
 
 
-class _NoCommit(NamedTuple):
-    """The part of an OffsetFetch response about a partition without a committed offset."""
+class _Commit(NamedTuple):
+    """In place of the part of an OffsetFetch response about a partition; by default without a committed offset."""
 
     error_code: int = 0
     committed_offset: int = -1
+    committed_leader_epoch: int = -1
+    metadata: str = ""
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
@@ -228,6 +240,112 @@ def delete_offsets(
     return ask
 
 
+def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> Ask[dict[TopicPartition, Any] | None]:
+    """Return a coroutine function that reads start offsets of share groups with DescribeShareGroupOffsets (KIP-932).
+
+    The answer for a group is as for `fetch_offsets`, with start offsets as committed offsets; without any if no share
+    group has the name. It is None if the group has had members, because it may have acknowledged records after its
+    start offsets (docs/kafka-behaviour.md#share-groups).
+    """
+
+    async def of_coordinator(
+        client: Client, node: Any, groups: list[str], into: OfGroups[dict[TopicPartition, Any] | None]
+    ) -> None:
+        if not client.offers(DescribeShareGroupOffsetsRequest) or not client.offers(ShareGroupDescribeRequest):
+            into.found.update({group: dict.fromkeys(wanted[group], _Commit()) for group in groups})
+            return
+        of_group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        topic_class = of_group.DescribeShareGroupOffsetsRequestTopic
+        asked = [
+            of_group(
+                group_id=group,
+                topics=[
+                    topic_class(topic_name=topic, partitions=numbers)
+                    for topic, numbers in by_topic((each, each.partition) for each in wanted[group]).items()
+                ],
+            )
+            for group in groups
+        ]
+        # Sent on one connection, so that the epochs are read after the offsets: no member had joined before.
+        sent = client.send(DescribeShareGroupOffsetsRequest(groups=asked), node)
+        asked_epochs = client.send(ShareGroupDescribeRequest(group_ids=groups), node)
+        starts, epochs = OfGroups[Any](), OfGroups[Any]()
+        for answer in (await sent).groups:
+            parts = ((topic.topic_name, each) for topic in answer.topics for each in topic.partitions)
+            found = {TopicPartition(topic, each.partition_index): _start(each) for topic, each in parts}
+            _note(starts, answer.group_id, found, answer.error_code)
+        _note_descriptions(epochs, await asked_epochs)
+        for group in groups:
+            if failed := [each.failed[group] for each in (starts, epochs) if group in each.failed]:
+                into.failed[group] = failed[0]
+            elif epochs.found[group].error_code == MISSING:
+                into.found[group] = dict.fromkeys(wanted[group], _Commit())
+            else:
+                described = epochs.found[group]
+                is_new = described.group_state == "Empty" and described.group_epoch <= _NEVER_JOINED
+                into.found[group] = starts.found[group] if is_new else None
+
+    return _by_coordinator(of_coordinator)
+
+
+def alter_share_offsets(
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
+    """Return a coroutine function that sets start offsets of share groups (AlterShareGroupOffsets, KIP-932).
+
+    A group that does not exist is created. The answer for a group is as for `commit_offsets`.
+    """
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+        topic_class = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+        partition_class = topic_class.AlterShareGroupOffsetsRequestPartition
+        for group in groups:
+            written = (
+                (each, partition_class(partition_index=each.partition, start_offset=committed.offset))
+                for each, committed in offsets[group].items()
+            )
+            topics = [topic_class(topic_name=name, partitions=of_it) for name, of_it in by_topic(written).items()]
+            answer = await client.send(AlterShareGroupOffsetsRequest(group_id=group, topics=topics), node)
+            if answer.error_code:
+                into.failed[group] = kafka_errors.for_code(answer.error_code)(answer.error_message)
+                continue
+            into.found[group] = {
+                TopicPartition(topic.topic_name, each.partition_index): kafka_errors.for_code(each.error_code)
+                for topic in answer.responses
+                for each in topic.partitions
+            }
+
+    return _by_coordinator(of_coordinator)
+
+
+def delete_share_offsets(
+    partitions: Mapping[str, Collection[TopicPartition]],
+) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
+    """Return a coroutine function that deletes start offsets of share groups (DeleteShareGroupOffsets, KIP-932).
+
+    The start offsets of all partitions of these topics are deleted. The answer for a group is as for `delete_offsets`.
+    """
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+        topic_class = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+        for group in groups:
+            topics = [topic_class(topic_name=topic) for topic in {each.topic: None for each in partitions[group]}]
+            answer = await client.send(DeleteShareGroupOffsetsRequest(group_id=group, topics=topics), node)
+            if answer.error_code:
+                into.failed[group] = kafka_errors.for_code(answer.error_code)(answer.error_message)
+                continue
+            # A topic without a start offset is answered with this error.
+            nothing = kafka_errors.UnknownTopicOrPartitionError
+            errors = {topic.topic_name: kafka_errors.for_code(topic.error_code) for topic in answer.responses}
+            into.found[group] = {
+                each: kafka_errors.NoError if errors[each.topic] is nothing else errors[each.topic]
+                for each in partitions[group]
+                if each.topic in errors
+            }
+
+    return _by_coordinator(of_coordinator)
+
+
 def delete_groups() -> Ask[Mapping[str, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups.
 
@@ -301,6 +419,13 @@ def _describe_groups(client: Client, groups: Sequence[str], *, permissions: bool
     return DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
 
 
+def _start(answer: Any) -> _Commit:
+    """Return the part of a DescribeShareGroupOffsets response about a partition as one of OffsetFetch."""
+    # OffsetFetch, too, has no error for a partition that does not exist.
+    is_missing = answer.error_code == kafka_errors.UnknownTopicOrPartitionError.errno
+    return _Commit() if is_missing else _Commit(answer.error_code, answer.start_offset)
+
+
 def _note_descriptions(into: OfGroups[Any], response: Any) -> None:
     for answer in response.groups:
         _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
@@ -316,7 +441,7 @@ def _offset_fetch(wanted: Wanted, groups: Sequence[str]) -> Any:
 def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], wanted: Wanted, group: str, answer: Any) -> None:
     found = _by_partition(answer)
     if answer.error_code == MISSING:  # Apache Kafka answers without an error for a group that does not exist
-        found = dict.fromkeys(wanted[group] or (), _NoCommit())
+        found = dict.fromkeys(wanted[group] or (), _Commit())
     _note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
 
 

@@ -132,12 +132,21 @@ class Hold:
     def membership(self) -> Membership:
         """Return the membership with which this process may commit offsets of the group.
 
-        Waits until the coordinator has answered the join. If the join failed, the coordinator refuses such a commit.
+        Before the coordinator has answered the join, it accepts only generation 0: that of a group without an earlier
+        generation. If the join failed, it refuses every commit.
         """
-        self._joined.wait()
         # With generation -1, the coordinator of an Empty group would take the commit as that of a client without
         # membership, and accept it.
         return max(0, self._member.generation), self._member.member_id
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether the coordinator has answered the join."""
+        return self._joined.is_set()
+
+    def await_join(self) -> None:
+        """Wait until the coordinator has answered the join."""
+        self._joined.wait()
 
     def _await_membership(self) -> None:
         """Wait until the coordinator lists this process as a member of the group.
@@ -165,7 +174,11 @@ class Hold:
             with closing(KafkaConnection(config)) as patient:
                 self._member.join(patient, self._holds.session_timeout)
             self._holds.add(self)
+            if self._is_over:
+                self._holds.remove(self)
         except Exception as error:  # noqa: BLE001  raised in the thread that waits for the membership
+            if self._is_over:
+                return  # the answer to a join that nothing waits for any more
             self._error = error
             self.lost = f"group {self.group!r} is no longer held: {error}"
             if isinstance(error, ClusterUnavailable):
@@ -174,7 +187,15 @@ class Hold:
             self._joined.set()
 
     def _end(self) -> None:
-        """Send a last heartbeat, which sets `lost` if the coordinator has removed this member, and no further one."""
+        """Send a last heartbeat, which sets `lost` if the coordinator has removed this member, and no further one.
+
+        If the coordinator has not answered the join, but still lists this member, nothing waits for the answer.
+        """
+        with suppress(MigrateGroupsError):
+            if not self.has_joined and self._member.is_listed(self._holds.usual):
+                self._is_over = True
+                self._holds.remove(self)
+                return
         self._joined.wait()
         if self._error is None:
             self._holds.remove(self)

@@ -1,7 +1,7 @@
 """The admin client `Client`, and `USED`, the private names of kafka-python that `Client` uses.
 
-No other module uses private names of kafka-python. This module also defines the request and the response of
-ConsumerGroupDescribe (KIP-848), which kafka-python lacks.
+No other module uses private names of kafka-python. This module also defines the requests and responses that
+kafka-python lacks: those of KIP-848 groups and of share groups.
 """
 
 from __future__ import annotations
@@ -81,6 +81,38 @@ class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: igno
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
     """The response to ConsumerGroupDescribe (API key 69). Because this class exists, kafka-python can decode it."""
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The request ShareGroupDescribe (API key 77), which returns the epoch of share groups (KIP-932)."""
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The response to ShareGroupDescribe (API key 77)."""
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The request DescribeShareGroupOffsets (API key 90), which returns start offsets of share groups (KIP-932)."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The response to DescribeShareGroupOffsets (API key 90)."""
+
+
+class AlterShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The request AlterShareGroupOffsets (API key 91), which sets start offsets of a share group (KIP-932)."""
+
+
+class AlterShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The response to AlterShareGroupOffsets (API key 91)."""
+
+
+class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The request DeleteShareGroupOffsets (API key 92), which deletes start offsets of a share group (KIP-932)."""
+
+
+class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """The response to DeleteShareGroupOffsets (API key 92)."""
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types

@@ -33,7 +33,12 @@ NOT_AVAILABLE = (
     kafka_errors.CoordinatorLoadInProgressError,
 )
 # The broker timed out or had an internal error. The commit may be in the log nevertheless.
-_UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError, *NOT_AVAILABLE)
+_UNDECIDED = (
+    kafka_errors.RequestTimedOutError,
+    kafka_errors.UnknownError,
+    kafka_errors.KafkaStorageError,
+    *NOT_AVAILABLE,
+)
 # MemberType in ConsumerGroupDescribe v1; older versions do not have it, which is -1.
 _MEMBER_TYPES = {0: "classic", 1: "consumer"}
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno

@@ -20,6 +20,8 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 K = TypeVar("K")
 
+# The group has had other generations, or its member has no assignment yet.
+_TOO_EARLY = {"ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"}
 _PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
 
 
@@ -39,9 +41,39 @@ class KafkaPythonWriter(KafkaPythonReader):
     def alter_offsets(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Send one OffsetCommit for each group, as its member if this client holds the group."""
-        memberships = {group: self._holds[group].membership() for group in offsets if group in self._holds}
+        """Send one OffsetCommit for each group, as its member if this client holds the group.
+
+        If the coordinator has not answered the join of a held group, and refuses the commit, it is sent again after the
+        answer, which may take ``group.initial.rebalance.delay.ms``.
+        """
+        holds = {group: self._holds[group] for group in offsets if group in self._holds}
+        joining = [group for group, held in holds.items() if not held.has_joined]
+        found = dict(self._commit(offsets, holds))
+        for group in joining:
+            if {each.error for each in found[group].values()} & _TOO_EARLY:
+                holds[group].await_join()
+                found |= self._commit({group: offsets[group]}, holds)
+        return found
+
+    def _commit(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]], holds: Mapping[str, Hold]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        memberships = {group: holds[group].membership() for group in offsets if group in holds}
         return self._write(offsets, of_groups.commit_offsets(offsets, memberships))
+
+    def alter_share_offsets(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Send one AlterShareGroupOffsets for each group."""
+        for group in offsets:
+            self._commits.last.pop(group, None)  # it may not have existed, and then would not be read as a share group
+        return self._write(offsets, of_groups.alter_share_offsets(offsets))
+
+    def delete_share_offsets(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Send one DeleteShareGroupOffsets for each group."""
+        return self._write(partitions, of_groups.delete_share_offsets(partitions))
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Send one OffsetCommit with offset 0 for each probe group."""

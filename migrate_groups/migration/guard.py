@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -216,7 +216,9 @@ def _signs(reader: GroupReader, groups: dict[str, list[Change]]) -> dict[str, Si
         group: [change.topic_partition for change in changes] for group, changes in groups.items() if group not in signs
     }
     for group, found in (reader.committed(others, wait=False) if others else {}).items():
-        if not isinstance(found, MigrateGroupsError) and any(
+        if isinstance(found, ShareGroupStarted):  # the members of a share group can't be read
+            signs[group] = "member"
+        elif not isinstance(found, MigrateGroupsError) and any(
             (now := found.get(change.topic_partition)) is not None and now != change.after for change in groups[group]
         ):
             signs[group] = "commit"
@@ -233,6 +235,8 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     found = reader.committed({group: [change.topic_partition for change in put] for group, put in groups.items()})
     for group, put in groups.items():
         now = found[group]
+        if isinstance(now, ShareGroupStarted):
+            continue
         try:
             if isinstance(now, MigrateGroupsError):
                 raise now

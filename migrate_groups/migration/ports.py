@@ -118,6 +118,9 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
+        For partitions of a share group, these are its start offsets, or the error `ShareGroupStarted` if it has had
+        members (docs/kafka-behaviour.md#share-groups).
+
         wanted: ``None`` in place of partitions means all for which the group has a committed offset. Two kinds are then
         left out without an error:
 
@@ -217,6 +220,21 @@ class GroupWriter(GroupReader, Protocol):
         self, partitions: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Delete committed offsets of several groups (KIP-496); return the answers by group and partition."""
+        ...
+
+    def alter_share_offsets(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Set start offsets of several share groups (KIP-932); return the answers by group and partition.
+
+        A group that does not exist is created. Leader epochs and metadata are not written.
+        """
+        ...
+
+    def delete_share_offsets(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Delete start offsets of several share groups, those of all partitions of these topics; return the answers."""
         ...
 
     def delete_groups(self, groups: Collection[str]) -> Mapping[str, WriteAnswer]:

@@ -29,6 +29,7 @@ from migrate_groups.migration.receipt_refusals import (
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
 from migrate_groups.migration.write_result import result_of
+from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
@@ -109,11 +110,7 @@ def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]
         if hand_over.answer is Answer.ALLOWED:
             return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
         if hand_over.answer is Answer.DONE:
-            later = commands[Verb.DELETE_OFFSETS]
-            return (
-                "the new groups have started, and the old one must stay stopped: prove the run with reconcile, and a "
-                f"day later {later}"
-            )
+            return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
         return hand_over.reason
     if states & {State.UNDONE, State.HANDED_BACK}:
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
@@ -122,6 +119,13 @@ def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]
     if State.CLEANED in states:
         return f"nothing; to undo the run: {commands[Verb.HAND_BACK]}"
     return "nothing"
+
+
+def _proof(found: RunStatus, commands: Mapping[Verb, str]) -> str:
+    """Return how to prove a hand-over whose target groups have started."""
+    if share_groups(partition.change for partition in found.receipt.begun_or_done.values()):
+        return "audit shows whether it has"
+    return f"prove the run with reconcile, and a day later {commands[Verb.DELETE_OFFSETS]}"
 
 
 def _unfinished_step(found: RunStatus, commands: Mapping[Verb, str], states: Collection[State]) -> str:

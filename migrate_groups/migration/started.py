@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate_groups.errors import PartlyApplied, Refused
+from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, raise_first
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.journal import BothClusters, refuse_taken
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.requests import committed_by_order, describe_groups, read_committed
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
@@ -40,8 +40,9 @@ class Started:
 def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
     """Return which target groups have started since offsets were last handed over to them; None if none has started.
 
-    A group has started if it has members, or has committed beyond the offsets that it was given. The result is also
-    None if the hand-over is incomplete, was undone, or was on clusters other than those of the readers.
+    A group has started if it has members, or has committed beyond the offsets that it was given; a share group, if it
+    has had members. The result is also None if the hand-over is incomplete, was undone, or was on clusters other than
+    those of the readers.
 
     elsewhere: reads source groups that are on another cluster.
     """
@@ -53,16 +54,20 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in written):
         return None
     targets = sorted(_targets(execution))
-    now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
+    answers = reader.committed({group: _partitions(execution, group) for group in targets})
+    shares = {group for group, answer in answers.items() if isinstance(answer, ShareGroupStarted)}
+    now = raise_first({group: answer for group, answer in answers.items() if group not in shares})
     described = describe_groups(reader, targets)
-    added = committed_by_order(
-        reader, receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
-    )
+    topics = reader.describe_topics({change.topic for change in execution.changes})
+    added = committed_by_order(reader, [order for order in receipt.added(topics) if order[0] not in shares])
     on_added = {group for (group, *_), committed in added.items() if committed is not None}
     groups = tuple(
         group
         for group in targets
-        if described[group].members or group in on_added or _has_committed_since(execution, group, now[group])
+        if group in shares
+        or described[group].members
+        or group in on_added
+        or _has_committed_since(execution, group, now[group])
     )
     if not groups:
         return None

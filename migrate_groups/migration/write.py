@@ -102,15 +102,19 @@ def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: 
 
 def send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
     """Send one of the lists that `rounds` yields, and return the brokers' answers by group."""
-    wanted = {
-        group: {change.topic_partition: change.after for change in of_group if change.after}
-        for group, of_group in by_group(changes).items()
-    }
-    if all(wanted.values()):
-        return writer.alter_offsets(wanted)
-    return writer.delete_offsets(
-        {group: [change.topic_partition for change in of_group] for group, of_group in by_group(changes).items()}
-    )
+    answers: dict[str, Mapping[TopicPartition, WriteAnswer]] = {}
+    for is_share in (False, True):
+        of_kind = by_group([change for change in changes if change.is_share is is_share])
+        wanted = {
+            group: {change.topic_partition: change.after for change in of_group if change.after}
+            for group, of_group in of_kind.items()
+        }
+        if wanted and all(wanted.values()):
+            answers |= (writer.alter_share_offsets if is_share else writer.alter_offsets)(wanted)
+        elif wanted:
+            partitions = {group: [each.topic_partition for each in of_group] for group, of_group in of_kind.items()}
+            answers |= (writer.delete_share_offsets if is_share else writer.delete_offsets)(partitions)
+    return answers
 
 
 def _still_to_undo(reader: OffsetsReader, changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:
@@ -238,7 +242,7 @@ class _SecondReading:
             return
         groups = {
             group: [change.topic_partition for change in of_group]
-            for group, of_group in by_group([e for e in execution.changes if e.outcome in _MAY_BE_THERE]).items()
+            for group, of_group in by_group([e for e in _of_both(execution) if e.outcome in _MAY_BE_THERE]).items()
         }
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
@@ -257,9 +261,14 @@ class _SecondReading:
         self._answers.put(seen)
 
 
+def _of_both(execution: Execution) -> list[Change]:
+    """Return the changes that both clients can read: confluent-kafka reads no start offsets of share groups."""
+    return [change for change in execution.changes if not change.is_share]
+
+
 def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Change, CommittedOffset | None]]:
     """Yield each change that the second client reads differently, with the offset that it reads (None: no offset)."""
-    for change in execution.changes:
+    for change in _of_both(execution):
         found = seen.get(change.group, {})
         # What both clients have confirmed before, in a write that this one resumes, is not read again.
         if change.settled and change.outcome is not Outcome.CONFIRMED and not isinstance(found, Exception):
@@ -291,7 +300,7 @@ def _seen_by_second(second: OffsetsReader | None, seen: Seen | None, execution: 
         changes.append(change.refused(difference, sent=True))
     differing = {change.order for change in changes}
     unseen: dict[str, list[Change]] = defaultdict(list)
-    for group, of_group in by_group([change for change in execution.changes if change.settled]).items():
+    for group, of_group in by_group([change for change in _of_both(execution) if change.settled]).items():
         if isinstance(found := seen.get(group), Exception):
             unseen[str(found)] += of_group
             continue

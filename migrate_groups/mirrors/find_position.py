@@ -49,6 +49,21 @@ def find_position(source: LogPart, committed: int, copy: CopyPart, there: int | 
     )
 
 
+def same_offset(source: LogPart, committed: int, copy: CopyPart, found: Position, end: int) -> Position:
+    """Return the position, with the committed offset itself if the mirror keeps offsets and nothing lies between both.
+
+    Transaction markers and aborted records take offsets, which such a mirror copies too. A group that reads aborted
+    records has read them up to its committed offset. found: an exact position; another one is returned unchanged.
+    end: the last stable offset of the copy.
+    """
+    if found.status is not Status.EXACT or found.offset is None or not found.offset < committed <= end:
+        return found
+    kept, known = {*zip(source.prints, source.offsets, strict=True)}, {*source.prints}
+    copied = [each for each in zip(copy.prints, copy.offsets, strict=True) if each[0] in known]
+    keeps = kept.issuperset(copied) and bisect_left(copy.offsets, found.offset) == bisect_left(copy.offsets, committed)
+    return replace(found, offset=committed) if keeps and copied else found
+
+
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
     """Return ``source`` without records of aborted transactions; unchanged if the copy has any of these records."""
     if not source.aborted:

@@ -24,13 +24,20 @@ class Offers(NamedTuple):
     """What brokers of other vendors, or old ones, may not offer.
 
     deletes_offsets: to delete committed offsets (OffsetDelete, KIP-496). tells_pending: to say whether a transactional
-    commit is pending (OffsetFetch with ``require_stable``, KIP-447). apis: every API that this tool uses.
+    commit is pending (OffsetFetch with ``require_stable``, KIP-447). alters_share_groups: to read, set and delete start
+    offsets of share groups (KIP-932). apis: every API that this tool uses.
     """
 
     deletes_offsets: bool = True
     tells_pending: bool = True
+    alters_share_groups: bool = True
     apis: Sequence[Api] = ()
 
 
+SHARE_GROUPS = (
+    *("ShareGroupDescribe", "DescribeShareGroupOffsets"),
+    *("AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+)
+"""The APIs for share groups (KIP-932), by name."""
 ALL_OFFERED = Offers()
 """What Apache Kafka offers since 2.5."""

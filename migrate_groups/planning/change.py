@@ -99,6 +99,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     What is wanted:
 
     - source_group: the group that hands over the partition to ``group``; None if there is none.
+    - is_share: whether ``group`` is a share group (KIP-932), whose start offsets take the place of committed offsets.
     - origin: where the offset to start at comes from.
     - wanted: this offset; None if none is known. With `Origin.PROVEN_END` the option ``on_uncommitted`` decides
       whether it is used.
@@ -124,6 +125,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     group: str
     topic: str
     partition: int
+    is_share: bool = False
     origin: Origin = Origin.COMMITTED
     wanted: CommittedOffset | None = None
     cluster_id: str | None = None
@@ -194,6 +196,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
             group=self.group,
             topic=self.topic,
             partition=self.partition,
+            is_share=self.is_share,
             before=self.after,
             after=self.before,
         )
@@ -260,6 +263,11 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return the changes sorted by group, topic and partition."""
     return tuple(sorted(changes, key=attrgetter("group", "topic", "partition")))
+
+
+def share_groups(changes: Iterable[Change]) -> list[str]:
+    """Return the share groups of these changes, sorted."""
+    return sorted({change.group for change in changes if change.is_share})
 
 
 def by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:

@@ -21,6 +21,7 @@ def wanted_rows(rows: Iterable[Row]) -> list[Change]:
         Change(
             group=row.group,
             source_group=row.handed_over_by,
+            is_share=row.group_type == "share",
             topic=row.topic,
             partition=row.partition,
             wanted=row.committed,
@@ -76,6 +77,7 @@ def _absent(wanted: Sequence[Change], survey: Survey) -> list[Change]:
         Change(
             group=group,
             source_group=like.source_group,
+            is_share=like.is_share,
             topic=topic,
             partition=partition,
             origin=Origin.ABSENT,
@@ -100,12 +102,12 @@ def _after(wanted: Change, survey: Survey, options: WriteOptions) -> tuple[Commi
     if offset is None:
         return None, None
     committed = wanted.committed
-    metadata = committed.metadata if committed else ""
+    metadata = committed.metadata if committed and not wanted.is_share else ""
     if bounds is not None and offset < bounds.start and options.on_out_of_range == "earliest":
         return CommittedOffset(offset=bounds.start, metadata=metadata), offset
     # A leader epoch of another log may be above the current one, and would then stop a Java consumer
     # (docs/kafka-behaviour.md#logs).
-    epoch = committed.leader_epoch if committed and _is_same_log(wanted, survey) else None
+    epoch = committed.leader_epoch if committed and not wanted.is_share and _is_same_log(wanted, survey) else None
     return CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata), None
 
 

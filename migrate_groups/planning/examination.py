@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from migrate_groups.model.apis import Offers
+from migrate_groups.model.apis import SHARE_GROUPS, Offers
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.deletion import NOT_OFFERED
@@ -76,6 +76,7 @@ class Examination:
             self._second_client("read back with a second client"),
             self._pending("see pending transactional commits"),
             self._with("describe KIP-848 groups, if there are any", "ConsumerGroupDescribe"),
+            self._with("hand over to share groups", *SHARE_GROUPS),
             self._offsets_topic("audit, history, advise --log"),
             self._with("compare, moves to another cluster, --time-lag", *_READS, "Fetch"),
             self._with("notice records that an unclean leader election replaced", "OffsetForLeaderEpoch"),

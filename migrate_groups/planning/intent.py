@@ -10,7 +10,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from migrate_groups.model.topics import recreated_topics
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import Change, share_groups
 from migrate_groups.planning.options import WriteOptions, in_words
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -39,6 +39,8 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
         for name, value in approved.options.reviewed.items()
         if value != chosen[name]
     ]
+    for group in sorted({*share_groups(approved.changes)} ^ {*share_groups(now.changes)}):
+        differences.append(f"group {group} is a share group in one of them")
     before, after = _moves(approved), _moves(now)
     for key in sorted(before.keys() | after.keys()):
         source, group, topic = key

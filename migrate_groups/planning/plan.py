@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.change import Action, Change, share_groups
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Translation
@@ -61,7 +61,7 @@ class Plan(Write):
         Options that do not change what is written are left out (``planning.options.FREE``).
         """
         moves = [(change.source_group, *change.order) for change in self.changes]
-        return _hash(self.cluster_id, self.options.reviewed, moves, *self._from_elsewhere)
+        return _hash(self.cluster_id, self.options.reviewed, moves, *share_groups(self.changes), *self._from_elsewhere)
 
     @cached_property
     def content(self) -> str:
@@ -71,7 +71,8 @@ class Plan(Write):
             (each.source_group, *each.order, each.before, each.after, each.source_committed, each.action)
             for each in self.changes
         ]
-        return _hash(self.cluster_id, self.options, changes, *self._from_elsewhere, *offsets)
+        shares = share_groups(self.changes)
+        return _hash(self.cluster_id, self.options, changes, *shares, *self._from_elsewhere, *offsets)
 
     @property
     def _from_elsewhere(self) -> tuple[object, ...]:

@@ -11,14 +11,14 @@ from functools import cached_property
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.model.topics import TopicDescription, recreated_topics
-from migrate_groups.planning.change import Change, Order, Relation
+from migrate_groups.planning.change import Change, Order, Relation, share_groups
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState, partition_states_after
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
-from migrate_groups.text import some
+from migrate_groups.text import named, some
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,12 @@ class Receipt:
         Each message names the partitions in one state that forbids the verb.
         """
         refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
+        shares = share_groups(partition.change for partition in self.begun_or_done.values())
+        if verb is Verb.HAND_BACK and shares:
+            return [
+                f"{named('share group', shares)} can't hand back, because start offsets do not show which records it "
+                "has acknowledged (KIP-932): before its first member joins, use rollback"
+            ]
         return [
             f"{some(places)}: {advice(state, is_elsewhere=self.elsewhere is not None)}"
             for state, places in _names_by_state(refusing).items()

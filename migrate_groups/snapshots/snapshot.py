@@ -141,14 +141,15 @@ class SnapshotTable:
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return SnapshotTable.of(table)
 
-    def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return the snapshot with ``group`` and ``source_group`` set in all rows.
+    def given_to(self, group: str, source_group: str | None, *, is_share: bool = False) -> SnapshotTable:
+        """Return the snapshot with ``group`` and ``source_group`` set in all rows, and the type ``share`` if asked for.
 
         The rows must be of one group, with one row for each partition, because they are not sorted or checked for
         duplicates again.
         """
         table = self.table
-        for name, value in (("group", group), ("source_group", source_group)):
+        share = [("group_type", "share")] if is_share else []
+        for name, value in (("group", group), ("source_group", source_group), *share):
             values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return SnapshotTable(table)

@@ -15,10 +15,11 @@ from migrate_groups.text import did_you_mean, is_unicode, named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTarget:
-    """A target group and the patterns of the topics that it takes over."""
+    """A target group and the patterns of the topics that it takes over. is_share: it is a share group (KIP-932)."""
 
     group: str
     topics: tuple[TopicPattern, ...]
+    is_share: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,11 @@ class SplitSpec:
     targets: tuple[SplitTarget, ...]
     stay: tuple[TopicPattern, ...] = ()
     fan_out: bool = False
+
+    @property
+    def share_groups(self) -> frozenset[str]:
+        """The target groups that are share groups."""
+        return frozenset(target.group for target in self.targets if target.is_share)
 
     def __post_init__(self) -> None:
         if not self.source:
@@ -181,5 +187,8 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
         )
     coverage = cover(spec, source.topics())
     claimed = None if has_no_groups else spec.source
-    pieces = [source.keep({"topic": topics}).given_to(group, claimed) for group, topics in coverage.targets.items()]
+    pieces = [
+        source.keep({"topic": topics}).given_to(group, claimed, is_share=group in spec.share_groups)
+        for group, topics in coverage.targets.items()
+    ]
     return concatenate_by_group(pieces), coverage

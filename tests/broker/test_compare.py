@@ -139,7 +139,7 @@ def test_a_mirror_that_filters_records_has_no_translated_offset(two):
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
-    """``compare`` gives no target offset before the mirror has copied the records, or after the target has deleted
+    """``compare`` gives no exact offset before the mirror has copied the records, or after the target has deleted
     them.
 
     If the source has deleted records that the group has not read, it gives none either.
@@ -148,7 +148,7 @@ def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
     two.source.produce(two.topic, 0, 20)
     two.commit(10)
     two.mirror(0, 6)
-    assert two.translated(code=7) == ("not mirrored yet", None)
+    assert two.translated(code=7) == ("not mirrored yet", 6)
     two.mirror(6)
     assert two.translated(code=6) == ("exact", 10)
     two.target.delete_records(two.topic, 0, 15)
@@ -335,3 +335,27 @@ def test_offsets_are_kept_for_a_lost_cluster(two):
     assert two.target.committed(two.group) == {TopicPartition(two.topic, 0): 30}
     two.cli("rollback", "move.toml.run", "--yes")
     assert two.target.committed(two.group) == {}
+
+
+def test_a_mirror_that_keeps_offsets(two):
+    """If the copy has the same records at the same offsets, with transaction markers, the offset is the same.
+
+    The records prove it. The leader epoch of the source is not taken over. Cluster Linking and Redpanda's shadowing
+    keep offsets in this way.
+    """
+    two.create()
+    two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number) for number in range(5)])
+    two.mirror()
+    two.source.transact(two.topic, 0, 3, timestamp=NOW + 10, commit=False)
+    two.target.transact(two.topic, 0, 3, timestamp=NOW + 10, commit=False)
+    two.source.commit(two.group, TopicPartition(two.topic, 0), 9, epoch=7)
+    assert two.translated(code=6) == ("exact", 9)
+    two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number) for number in range(20, 25)])
+    two.mirror(8)
+    found = two.compare(code=6)
+    assert (found["status"], found["translated_offset"], found["compared"]) == ("exact", 9, 10)
+    (two.cli.folder / "move.toml").write_text(split_spec(two.group, {two.group: two.topic}))
+    two.cli("migrate", "move.toml", "--yes")
+    document = json.loads((two.cli.folder / "move.toml.run" / "receipt.json").read_text())
+    (entry,) = document["entries"]
+    assert (entry["after"]["offset"], entry["after"]["leader_epoch"]) == (9, None)

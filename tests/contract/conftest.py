@@ -19,6 +19,21 @@ from tests.support.broker_world import broker_world
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
 
+class InMemoryShareMember:
+    """A member of a share group, with the methods of `ShareMember`."""
+
+    def __init__(self, cluster: InMemoryCluster, group: str, topic: str) -> None:
+        self._cluster, self._group = cluster, group
+        member = Member(member_id="share", client_id="share", host="/127.0.0.1", subscription=frozenset({topic}))
+        cluster.join(group, member, group_type="share", protocol_type="share")
+
+    def read(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._cluster.leave(self._group, "share")
+
+
 class InMemoryWorld:
     """Producers, consumers and administrators on the in-memory cluster, with the methods of `BrokerWorld`."""
 
@@ -65,6 +80,9 @@ class InMemoryWorld:
         return group, member_id
 
     consumer = join
+
+    def share_member(self, group: str, topic: str) -> InMemoryShareMember:
+        return InMemoryShareMember(self.writer, group, topic)
 
     def leave(self, joined: tuple[str, str]) -> None:
         self.writer.leave(*joined)

@@ -24,6 +24,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.closed_consumers import close_consumer
+from tests.support.share_member import ShareMember
 
 _SECONDS = 30.0
 
@@ -312,6 +313,10 @@ class BrokerWorld:
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)
         close_consumer(consumer)
+
+    def share_member(self, group: str, topic: str) -> ShareMember:
+        """Return a member of a share group, which has joined when it has read for a while."""
+        return ShareMember(self.bootstrap_servers, group, topic)
 
     def remove_member(self, group: str, member_id: str) -> None:
         """Remove a member from a classic group, as an administrator does."""

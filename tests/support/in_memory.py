@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
 from migrate_groups.migration.log_ports import LogReader
 from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -49,6 +49,7 @@ class _Group:
     assignor: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    has_started: bool = False  # whether a share group has had a member
 
 
 @dataclass
@@ -193,6 +194,7 @@ class InMemoryCluster:
         joined.group_type = "consumer" if is_kip_848 else group_type
         joined.protocol_type, joined.assignor = protocol_type, assignor
         joined.members[member.member_id] = member
+        joined.has_started |= group_type == "share"
 
     def leave(self, group: str, member_id: str) -> None:
         """Remove a member from its group, also the member of a client that holds the group."""
@@ -241,7 +243,7 @@ class InMemoryCluster:
             group_type=found.group_type,
             protocol_type=found.protocol_type,
             assignor=found.assignor if found.members and found.group_type == "classic" else "",
-            members=tuple(found.members.values()),
+            members=() if found.group_type == "share" else tuple(found.members.values()),
         )
 
     def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
@@ -253,13 +255,28 @@ class InMemoryCluster:
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
+        return self._set(group, offsets, _Group())
+
+    def _set(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], new: _Group
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """Set these offsets of a group, and return the answers. new: the group, if it does not exist yet."""
         if not group:
             raise ValueError("a group name is empty")
+        if (refusal := self._of_another_type(group, is_share=new.group_type == "share")) is not None:
+            return dict.fromkeys(offsets, refusal)
         answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
         for partition, answer in answers.items():
             if answer is _WRITTEN:
-                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
+                self._groups.setdefault(group, new).committed[partition] = offsets[partition]
         return answers
+
+    def _of_another_type(self, group: str, *, is_share: bool) -> WriteAnswer | None:
+        """Return the refusal of a write to a share group that is none, or the other way round; None: it is not."""
+        found = self._groups.get(group)
+        if found is None or (found.group_type == "share") is is_share:
+            return None
+        return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
 
     # GroupReader: a request about several groups asks about one after the other.
 
@@ -319,7 +336,11 @@ class InMemoryCluster:
 
     def fetched(self, group: str, partitions: Collection[TopicPartition] | None, *, wait: bool) -> CommittedOffsets:
         """Return the answer of `committed` for one group: no commit here is part of an open transaction."""
-        offsets = self.offsets(group)
+        offsets, found = self.offsets(group), self._groups.get(group)
+        if found is not None and found.group_type == "share" and (partitions is None or found.has_started):
+            if partitions:
+                raise ShareGroupStarted(group)
+            return {}
         if partitions is None:
             return offsets
         return {each: offsets.get(each) for each in partitions if wait or each in offsets}
@@ -408,6 +429,18 @@ class InMemoryCluster:
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         return {group: self.alter(group, of_group) for group, of_group in offsets.items()}
 
+    def alter_share_offsets(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        return {
+            group: self._set(
+                group,
+                {partition: CommittedOffset(offset=each.offset) for partition, each in of_group.items()},
+                _Group(group_type="share", protocol_type="share"),
+            )
+            for group, of_group in offsets.items()
+        }
+
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Commit offset 0 for each probe group. A commit that waits for replication is answered as a time-out."""
         answers = {probe: self._answer(probe, partition, _PROBE) for probe in probes}
@@ -424,10 +457,25 @@ class InMemoryCluster:
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         return {group: self.delete(group, of_group) for group, of_group in partitions.items()}
 
+    def delete_share_offsets(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        return {group: self._delete_share(group, of_group) for group, of_group in partitions.items()}
+
+    def _delete_share(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, WriteAnswer]:
+        """Delete the start offsets of a share group for the topics of these partitions."""
+        if self._of_another_type(group, is_share=True) is not None or group not in self._groups:
+            return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
+        found, topics = self._groups[group], {each.topic for each in partitions}
+        if found.members:
+            return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NON_EMPTY_GROUP"))
+        found.committed = {each: at for each, at in found.committed.items() if each.topic not in topics}
+        return dict.fromkeys(partitions, _WRITTEN)
+
     def delete(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, WriteAnswer]:
         """Delete a group's committed offsets, as another client may at any time."""
         found = self._groups.get(group)
-        if found is None:
+        if found is None or found.group_type == "share":
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
         subscribed = frozenset[str]().union(*(member.topics for member in found.members.values()))
         answers = {}
@@ -488,7 +536,8 @@ class InMemoryCluster:
         found, held = self._groups.get(group), self._holds.get(group)
         is_refused = held.member_id not in (found.members if found else {}) if held else found and found.members
         if is_refused:
-            return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
+            error = "NON_EMPTY_GROUP" if found and found.group_type == "share" else "UNKNOWN_MEMBER_ID"
+            return WriteAnswer(answer=Answer.REFUSED, error=error)
         if self._log(partition) is None:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")
         if metadata_length(committed.metadata) > _MOST_METADATA:

@@ -33,8 +33,8 @@ class Move:
     The group ``g`` is to move, and keeps its name.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
+    def __init__(self, folder: Path, kind: type[InMemoryCluster] = InMemoryCluster) -> None:
+        self.source, self.target = kind("source"), kind("target")
         self.source.create_topic("orders", 2)
         self.target.create_topic("eu.orders", 2)
         for number in range(2):

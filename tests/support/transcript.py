@@ -102,7 +102,8 @@ class World:
         """Add a member that is subscribed to some topics, separated by commas."""
         subscribed = frozenset(topics.split(","))
         joined = Member(member_id=member, client_id=member, host="/10.0.0.7", subscription=subscribed)
-        self._cluster.join(group, joined, protocol_type=protocol_type)
+        group_type = "share" if protocol_type == "share" else "classic"
+        self._cluster.join(group, joined, group_type=group_type, protocol_type=protocol_type)
 
     def leave(self, group: str, member: str) -> None:
         """Remove a member from its group."""

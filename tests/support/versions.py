@@ -13,6 +13,7 @@ def is_at_least(version: str, least: str) -> bool:
 
 NEEDS_KIP_848 = pytest.mark.needs_kafka("4.0.0", "groups of the consumer protocol (KIP-848)")
 NEEDS_SHARE_GROUPS = pytest.mark.needs_kafka("4.1.0", "share groups (KIP-932)")
+NEEDS_SHARE_OFFSETS = pytest.mark.needs_kafka("4.2.0", "share groups that need no feature to be turned on")
 NEEDS_MODEL = pytest.mark.needs_kafka("4.0.0", "before, a group outlives the last of its offsets for a while")
 NEEDS_TOOL_NAMES = pytest.mark.needs_kafka("3.9.0", "Kafka's own tools have other class names before")
 NEEDS_TOOL = pytest.mark.needs_kafka("4.0.0", "Kafka's own tool has other tables and OAuth options before")

@@ -44,6 +44,22 @@ def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
     assert log_partition(group, 50) == of_50
 
 
+def test_a_copied_log_of_a_later_version_is_refused(tmp_path):
+    """A copied log of a later format is refused, because it may have values that must not be ignored."""
+    folder = tmp_path / "log"
+    CopiedLog.load_with_starts(folder, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    path = folder / "000000.parquet"
+    table = pq.read_table(path)
+    metadata = {name: text.replace(b'"version": 1', b'"version": 2') for name, text in table.schema.metadata.items()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(InvalidInput) as raised:
+        CopiedLog.load(folder, "cluster")
+    assert str(raised.value) == (
+        f"{path} has format version 2, but this version of migrate-groups reads 1: "
+        "install the version that wrote the file, or name another folder with --log"
+    )
+
+
 def test_copied_log_is_resumed_after_its_last_file(tmp_path):
     """If a copied log of ``__consumer_offsets`` is opened again, it continues after its last file.
 

@@ -17,6 +17,7 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.migration.across.compare import compare
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.guard import watched
 from migrate_groups.migration.hand_over.fail_over import fail_over, plan_fail_over
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.run_status import Answer, run_status
@@ -70,7 +71,8 @@ def move(tmp_path) -> FailOver:
 def test_a_group_starts_at_the_kept_offsets(move: FailOver):
     """The group starts where it was when the offsets were translated; the plan says how old they are, and what follows.
 
-    At most the records from there on are read again: 20 in partition 0, and 10 in partition 1.
+    At most the records from there on are read again: 20 in partition 0, and 10 in partition 1. The group on the lost
+    cluster is not watched.
     """
     move.compare()
     move.commit(35, 40)
@@ -83,6 +85,7 @@ def test_a_group_starts_at_the_kept_offsets(move: FailOver):
     assert done is not None
     done.check()
     assert move.there() == {0: 30, 1: 40}
+    assert watched(done.execution) == {}
     found = receipt_json.load(done.path).executions[0].translation
     assert found is not None
     assert found.compared_at is not None

@@ -79,30 +79,44 @@ def test_short_options_of_help_and_version(tmp_path):
     assert cli("-V").stdout == cli("--version").stdout
 
 
-def completed(words: str, shell: str) -> list[str]:
-    """Return what the program completes for a shell, given a command line whose last word is incomplete."""
-    asked = {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}"}
+def asked(words: str, shell: str) -> dict[str, str]:
+    """Return the variables by which a shell asks the program to complete the last word of a command line."""
     if shell == "bash":
-        asked |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        more = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     else:
-        asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    program = "import sys\nsys.argv = ['migrate-groups']\nfrom migrate_groups.cli.app import main\nmain()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
+        more = {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}", **more}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell):
+def test_completion(tmp_path, monkeypatch, shell):
     """The program completes commands, options and option values in each shell.
 
     In bash, it leaves file names to the shell.
     """
-    assert "verify" in "".join(completed("migrate-groups ver", shell))
-    assert "--approved" in "".join(completed("migrate-groups migrate --app", shell))
-    assert "overwrite" in "".join(completed("migrate-groups migrate --on-existing o", shell))
-    assert completed("migrate-groups migrate spl", "bash") == []
+    # Typer takes the program's name from its path only if the path is no module of a package.
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
+    cli = CliHere(tmp_path)
+    environment = cli.environment
+
+    def completed(words: str) -> str:
+        cli.environment = environment | asked(words, shell)
+        return cli().stdout
+
+    assert "verify" in completed("migrate-groups ver")
+    assert "--approved" in completed("migrate-groups migrate --app")
+    assert "overwrite" in completed("migrate-groups migrate --on-existing o")
+    if shell == "bash":
+        assert completed("migrate-groups migrate spl").split() == []
+
+
+def test_completion_in_a_new_process():
+    """The program completes a command when a shell starts it."""
+    program = "import sys\nsys.argv = ['migrate-groups']\nfrom migrate_groups.cli.app import main\nmain()"
+    environment = os.environ | asked("migrate-groups ver", "bash")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["verify"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

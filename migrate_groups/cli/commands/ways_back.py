@@ -73,7 +73,7 @@ def rollback(
     done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run, target=target)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
-        kept = {change.group for change in changes if change.after is not None}
+        kept = {change.group for change in changes if change.after is not None or change.is_share}
         emptied = {group for group, *_ in done.partition_states} - kept
         talk(f"later: {_delete_groups(emptied)}; or migrate again" if emptied else "later: migrate again")
     if done and (left := done.deleted):

@@ -38,7 +38,8 @@ class ChangeJson(Strict, frozen=True):
     action: what the change does; if it is ``not mirrored yet``, ``after`` is null because the mirror has not delivered
     the records up to the offset. source_group: the group that hands over the offset; null if no group does.
     source_committed: the source group's committed offset when it was read; null if it had none. ``after`` differs from
-    it only if an option replaced the offset.
+    it only if an option replaced the offset. is_share: whether ``group`` is a share group; ``before`` and ``after`` are
+    then its start offsets.
     """
 
     action: Action
@@ -49,10 +50,11 @@ class ChangeJson(Strict, frozen=True):
     before: CommittedJson | None
     after: CommittedJson | None
     source_committed: CommittedJson | None
+    is_share: bool
 
 
 _Committed: TypeAlias = CommittedJson | None
-_Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Committed, _Committed]
+_Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Committed, _Committed, bool]
 
 
 def cells(change: Change) -> _Cells:
@@ -67,6 +69,7 @@ def cells(change: Change) -> _Cells:
         change.before,
         change.after,
         change.source_committed,
+        change.is_share,
     )
 
 
@@ -77,6 +80,7 @@ def value(found: ChangeJson) -> Change:
         group=found.group,
         topic=found.topic,
         partition=found.partition,
+        is_share=found.is_share,
         before=committed(found.before),
         after=committed(found.after),
         wanted=committed(found.source_committed),

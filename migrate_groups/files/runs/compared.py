@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.errors import InvalidInput, Undetermined, UsageError
 from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
 from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir, other_run
-from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.change import Change, Outcome, share_groups
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.row import Row
-from migrate_groups.text import counted, shell_command, some
+from migrate_groups.text import counted, named, shell_command, some
 
 # Lower bounds of the bytes of a row (measured: 13 in Parquet, 116 in CSV), so that `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
@@ -121,6 +121,11 @@ def _of_run(run: RunDir, after: Sequence[str], written: str | None) -> Compared:
     if written is not None and saved.plan.content != written:
         raise other_run(run.plan)
     plan, committed = saved.plan, {_place(row) for row in saved.rows.rows() if row.offset is not None}
+    if shares := share_groups(plan.changes):
+        raise Undetermined(
+            f"no verdict: start offsets of {named('share group', shares)} do not show which records it has "
+            "acknowledged (KIP-932); audit shows whether the old group has stayed stopped"
+        )
     if not after and not run.after.exists():
         snapshot = shell_command("snapshot", sorted({change.group for change in plan.changes}), "-o after.parquet")
         raise InvalidInput(

@@ -54,6 +54,8 @@ LOG_ENDS = pa.schema(
 `history` reads them (`spark.offsets_topic.commits_over_time.LOG_ENDS`)."""
 
 _METADATA = b"migrate-groups"
+_VERSION = 1
+"""The version of the format. A later one adds columns or values that a reader may not ignore."""
 _LOG_ENDS_AT_ONCE = 100_000
 
 
@@ -189,6 +191,7 @@ class CopiedLog:
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
         # In the same file as the records, so that both are always written together.
         state = {
+            "version": _VERSION,
             "cluster_id": self.cluster_id,
             "starts": {str(number): start for number, start in self.starts.items()},
             "begins": {str(number): begin for number, begin in self.ends.items()},
@@ -257,6 +260,11 @@ def _described(path: Path) -> tuple[CopiedLog, Mapping[int, int]]:
     try:
         schema = pq.read_schema(path)
         state = json.loads((schema.metadata or {})[_METADATA])
+        if state["version"] > _VERSION:
+            raise InvalidInput(
+                f"{path} has format version {state['version']}, but this version of migrate-groups reads {_VERSION}: "
+                "install the version that wrote the file, or name another folder with --log"
+            )
         starts, begins, ends = (
             {int(number): int(at) for number, at in state[name].items()} for name in ("starts", "begins", "ends")
         )

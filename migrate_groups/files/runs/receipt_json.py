@@ -65,9 +65,9 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 class EntryJson(ChangeJson, frozen=True):
     """The change of a group's committed offset for one partition, and its outcome.
 
-    action, source_group, group, topic, partition, before, after, source_committed: as in the plan. outcome: what
-    happened to the change. attempts: how often the change was sent. error: why the change failed; empty if it did not.
-    own: further offsets that this migration wrote, or may have written, to the partition; if the group has one of them,
+    action, source_group, group, topic, partition, before, after, source_committed, is_share: as in the plan. outcome:
+    what happened to the change. attempts: how often the change was sent. error: why the change failed, or empty. own:
+    further offsets that this migration wrote, or may have written, to the partition; if the group has one of them,
     no other client has committed. execution: the ``number`` of the write that the change belongs to.
     """
 

@@ -40,7 +40,7 @@ def load(path: Path) -> dict[str, list[StopCheckpoint]]:
     if not table.schema.equals(SCHEMA):
         raise InvalidInput(
             f"{path} is not a file of stop checkpoints, which has the columns {', '.join(SCHEMA.names)}: restore the "
-            "original file, or move it away"
+            "original file, install the version that wrote it, or move it away"
         )
     ends: dict[tuple[str, str, datetime], dict[int, int | None]] = {}
     for plan, cluster_id, taken_at, number, end in zip(*(column.to_pylist() for column in table.columns), strict=True):

@@ -167,9 +167,10 @@ def _check_names(present: Sequence[str], required: Collection[str], where: str) 
     unknown = [column for column in present if column not in _RULES]
     missing = [column for column in required if column not in present]
     twice = [column for column, count in Counter(present).items() if count > 1]
-    for complaint, names in (("unknown", unknown), ("missing", missing), ("repeated", twice)):
+    cure = ", or install the version that wrote the file"
+    for complaint, names, more in (("unknown", unknown, cure), ("missing", missing, ""), ("repeated", twice, "")):
         if names:
-            raise InvalidInput(f"{where}: {named(f'{complaint} column', names)}; expected {','.join(COLUMNS)}")
+            raise InvalidInput(f"{where}: {named(f'{complaint} column', names)}; expected {','.join(COLUMNS)}{more}")
 
 
 def _is_parquet(path: Path) -> bool:

@@ -10,7 +10,7 @@ from migrate_groups.migration.across.logs import Logs, in_growing_windows
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
 from migrate_groups.mirrors.find_original import find_original
-from migrate_groups.mirrors.find_position import find_position
+from migrate_groups.mirrors.find_position import find_position, same_offset
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Counts, Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
@@ -196,9 +196,9 @@ class _Search:
                 )
             else:
                 position = find_position(source, each.offset, copy, each.there)
-                is_final = position is not None and position.status not in _NOT_FINAL and source.is_anchored
-                if position is not None and position.status is Status.NOT_MIRRORED and not position.compared:
-                    is_final = False  # an earlier record may show that it is a copy
+                end = self._logs.copy_ends[on_target]
+                position = position and same_offset(source, each.offset, copy, position, end)
+                is_final = source.is_anchored and _is_final(position)
             found[each, on_target] = position or self._without_evidence(each, on_target), is_final
         for again in self._copied_before(following, spans):
             found[again] = found[again][0], False
@@ -217,3 +217,11 @@ class _Search:
             record = first.get(with_copy[0].source)
             if record is not None and record.offset < spans[with_copy].start:
                 yield with_copy
+
+
+def _is_final(position: Position | None) -> bool:
+    """Return whether more records of the source can't change a position."""
+    if position is None or position.status in _NOT_FINAL:
+        return False
+    # If nothing was compared, an earlier record may show that it is a copy.
+    return position.status is not Status.NOT_MIRRORED or position.compared > 0

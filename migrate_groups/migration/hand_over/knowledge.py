@@ -61,6 +61,7 @@ class Knowledge:
         return Change(
             group=group,
             source_group=None if origin is Origin.ADDED else self.spec.source,
+            is_share=group in self.spec.share_groups,
             topic=partition.topic,
             partition=partition.partition,
             origin=origin,

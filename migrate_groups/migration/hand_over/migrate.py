@@ -354,10 +354,10 @@ def keep(
 ) -> None:
     """Save the split, the plan, and snapshots of the source and target groups in the run directory, after the write.
 
-    There is no snapshot of the target groups if the write did not fully succeed. If a file can't be written, no error
-    is raised, and ``file.failure`` says so.
+    There is no snapshot of share groups, and none of any target group if the write did not fully succeed. If a file
+    can't be written, no error is raised, and ``file.failure`` says so.
     """
-    reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
+    reading, groups = final.reading, sorted({each.group for each in final.plan.changes if not each.is_share})
     try:
         # Log start offsets were read right before the write. Log end offsets, which may be from before the source group
         # stopped, are read again.
@@ -368,7 +368,7 @@ def keep(
         # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
         known = {} if clusters.elsewhere else bounds
-        after = take_snapshot(reader, groups, clock, known) if execution.is_whole else None
+        after = take_snapshot(reader, groups, clock, known) if execution.is_whole and groups else None
     except MigrateGroupsError as error:
         after = None
         events.said(f"{wanted.run.after} was not written: {error}; take a snapshot of the new groups instead")

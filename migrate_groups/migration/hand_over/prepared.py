@@ -95,7 +95,7 @@ class Prepared:
                 group=each.group,
                 source_group=each.source_group,
                 group_state=look.description.state,
-                group_type=look.description.group_type,
+                group_type="share" if each.is_share else look.description.group_type,
                 topic=each.topic,
                 topic_id=each.topic_id,
                 partition=each.partition,

@@ -118,6 +118,7 @@ def _in_copies(
             Change(
                 group=change.group,
                 source_group=None,
+                is_share=change.is_share,
                 topic=copy.topic,
                 partition=copy.partition,
                 wanted=None if start is None else CommittedOffset(offset=start, metadata=metadata),

@@ -21,6 +21,7 @@ from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.migration.receipt_refusals import check_clusters_named
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint, log_partition
 from migrate_groups.model.topics import is_same_topic, topic_ids
+from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.execution import Execution
 from migrate_groups.text import did_you_mean, some
 
@@ -86,7 +87,7 @@ def audit(
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in changes})
         handed_over = [row for execution in executions for row in _handed_over(execution, now)]
-        judged = _judged(handed_over, sides, copied, vouched, open_spark)
+        judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
     by = sorted({str(execution.by) for execution in executions if execution.by.operator})
     return replace(judged, handed_over_by=some(by) or None)
 
@@ -251,10 +252,14 @@ def _judged(
     handed_over: list[tuple[object, ...]],
     sides: list[LogSide],
     copied: list[CopiedLog],
-    vouched: frozenset[str],
     open_spark: OpenSpark,
+    vouched: frozenset[str],
+    shares: Collection[str],
 ) -> Audit:
-    """Return the verdicts on the commits in the copied logs. vouched: the target groups without membership."""
+    """Return the verdicts on the commits in the copied logs.
+
+    vouched, shares: the target groups without membership, and the share groups among the target groups.
+    """
     with open_spark(sum(each.offsets for each in copied)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import copied_log
@@ -263,7 +268,7 @@ def _judged(
             Log(copied_log(spark, str(each.folder)), side.groups, each.ranges)
             for side, each in zip(sides, copied, strict=True)
         ]
-        return run_audit(spark, handed_over, *logs, without_membership=vouched)
+        return run_audit(spark, handed_over, *logs, without_membership=vouched, share_groups=shares)
 
 
 def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[object, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.offsets_topic import OWN_GROUPS
+from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
@@ -18,9 +19,10 @@ _DEFAULT_GROUP = "connect-"  # and the name of the connector
 def kind(facts: HandOverFacts) -> Judgement:
     """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
-    The check refuses groups of this tool, share groups, groups that are not consumer groups, and Kafka Streams
-    applications with internal topics. With the option ``any_kind``, it refuses only the first two. It warns about
-    Connect sinks, which must be STOPPED. It can't recognise Flink and Spark, which start from their own checkpoints.
+    The check refuses groups of this tool, share groups that are not wanted as such, groups that are not consumer
+    groups, and Kafka Streams applications with internal topics. With the option ``any_kind``, it refuses only the first
+    two. It warns about Connect sinks, which must be STOPPED. It can't recognise Flink and Spark, which start from their
+    own checkpoints.
     """
     involved = {group for each in facts.wanted for group in (each.group, each.source_group) if group is not None}
     described = facts.survey.groups
@@ -30,10 +32,15 @@ def kind(facts: HandOverFacts) -> Judgement:
         return Verdict.NOT_APPLICABLE, "no group to write to"
     if own := sorted(group for group in involved if group.startswith(OWN_GROUPS)):
         return Verdict.REFUSE, f"{named('group', own)} of this tool: choose another name, without {OWN_GROUPS!r}"
-    share = [group.group for group in groups if group.group_type == "share"]
-    if share:
-        reason = f"{named('share group', share)} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"
-        return Verdict.REFUSE, reason
+    # In a move, the old group may have the same name as a share group on the other cluster.
+    shares = {*share_groups(facts.wanted)} - {each.source_group for each in facts.wanted}
+    if wrong := [
+        f"{group.group} exists, and is {'no' if group.group in shares else 'a'} share group"
+        for group in groups
+        if group.exists and (group.group_type == "share") is not (group.group in shares)
+    ]:
+        return Verdict.REFUSE, f"{some(wrong, most=3)}: name another group, or correct its type in the spec"
+    groups = [group for group in groups if group.group not in shares]
     internal = sorted(topic for topic in facts.survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
     found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
     if found and not facts.options.any_kind:
@@ -54,6 +61,18 @@ def kind(facts: HandOverFacts) -> Judgement:
     if not any(group.exists for group in groups):
         return Verdict.NOT_APPLICABLE, "no group exists yet, and no internal topic of Kafka Streams has their names"
     return Verdict.PASS, "all groups are plain consumer groups, as far as brokers show it"
+
+
+def share(facts: HandOverFacts) -> Judgement | None:
+    """Warn that there is no exact way back from share groups that have started. None if no target is a share group.
+
+    The check refuses if the brokers do not offer the requests for start offsets (KIP-932).
+    """
+    if not (shares := share_groups(facts.wanted)):
+        return None
+    if not facts.survey.cluster_facts.offers.alters_share_groups:
+        return Verdict.REFUSE, "the brokers do not set start offsets of share groups: they need Kafka 4.2 or later"
+    return Verdict.WARN, f"no exact way back once a member joins {some(shares)}: rollback is possible only before"
 
 
 def _of_sinks(group: GroupDescription) -> list[str]:
@@ -87,4 +106,7 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
     return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None
 
 
-RULES = (Rule(name="kind", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE, Scope.TARGET), judge=kind),)
+RULES = (
+    Rule(name="kind", scopes=(Scope.HAND_OVER, Scope.HAND_BACK, Scope.SOURCE, Scope.TARGET), judge=kind),
+    Rule(name="share groups", scopes=(Scope.HAND_OVER, Scope.TARGET), judge=share),
+)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.change import Action, Change, Origin
+from migrate_groups.planning.change import Action, Change, Origin, share_groups
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.survey import Survey
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 
 def in_range(facts: HandOverFacts) -> Judgement:
@@ -99,8 +99,12 @@ def complete(facts: HandOverFacts) -> Judgement:
     if not missing or on_uncommitted == "leave" or is_only_warned:
         without = partitions | left_out
         count = counted(len(without), "partition")
-        reason = f"no offset is written for {count}: {some(without)}; the new group's auto.offset.reset decides there"
-        return Verdict.WARN, reason
+        decides = "the new group's auto.offset.reset decides there"
+        if shares := share_groups(decided):
+            decides += (
+                f"; {named('share group', shares)} starts at the log end, unless its share.auto.offset.reset is set"
+            )
+        return Verdict.WARN, f"no offset is written for {count}: {some(without)}; {decides}"
     found = f"{counted(len(partitions), 'partition')} without a committed offset: {some(partitions)}"
     cut = {
         each.topic_partition

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import metadata_length
-from migrate_groups.planning.change import Action
+from migrate_groups.planning.change import Action, share_groups
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import Facts
 from migrate_groups.planning.checks.rule import Rule, Scope
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 _DEFAULT = 4096
 
@@ -53,9 +53,12 @@ def retention(facts: Facts) -> Judgement:
     In a classic group that has had members, all offsets expire ``offsets.retention.minutes`` after the last member
     left. In other groups, each offset expires this long after its commit (docs/kafka-behaviour.md#expiry).
     """
-    changes, kept = facts.changes, facts.survey.cluster_facts.offsets_retention
+    # Start offsets of share groups do not expire (docs/kafka-behaviour.md#share-groups).
+    changes = [change for change in facts.changes if not change.is_share]
+    kept = facts.survey.cluster_facts.offsets_retention
     if not changes:
-        return Verdict.NOT_APPLICABLE, "no offset is written"
+        why = "start offsets of share groups do not expire" if facts.changes else "no offset is written"
+        return Verdict.NOT_APPLICABLE, why
     if kept is None:
         reason = "offsets.retention.minutes is not known (default: 7 days); grant DescribeConfigs on Cluster to read it"
         return Verdict.NOT_KNOWN, reason
@@ -87,11 +90,13 @@ def _duration(time: timedelta) -> str:
 
 
 def second_client(facts: Facts) -> Judgement | None:
-    """Say that confluent-kafka is to read the offsets back and can't log in. None if it can, or if it is not to.
+    """Say that confluent-kafka is to read the offsets back and can't. None if it can, or if it is not to.
 
     The check refuses if the option ``second_client`` is "required", and warns if it is "auto".
     """
     lacks, mode = facts.survey.cluster_facts.second_client_lacks, facts.options.second_client
+    if not lacks and (shares := share_groups(facts.changes)):
+        lacks = f"confluent-kafka has no request for the start offsets of {named('share group', shares)}"
     if not lacks or mode == "none":
         return None
     if mode == "required":

@@ -72,12 +72,14 @@ def run_audit(
     source: Log | None = None,
     *,
     without_membership: Collection[str] = (),
+    share_groups: Collection[str] = (),
 ) -> Audit:
     """Judge from the log of ``__consumer_offsets`` whether source groups stayed stopped, and where target groups began.
 
     handed_over: the partitions that target groups took over, as tuples with the columns of `audit.HANDED_OVER` without
     log_partition. log: the log of the target groups' cluster. source: the log of the source groups' cluster; None: it
     is the same cluster. without_membership: target groups whose consumers, as the user knows, are not members of them.
+    share_groups: the target groups that are share groups, whose progress is not in this log.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
@@ -92,7 +94,8 @@ def run_audit(
             {"topic_id": F.lit(None).cast(StringType()), "same_topic": F.lit(None).cast(BooleanType())}
         )
     late = audit.late_commits(old.records, given) if old.is_late else None
-    doubts = local_table(spark, reasons(log.groups, read.found, read.of_groups), REASONS)
+    of_shares = {group: [f"share group {group} commits nothing to this log"] for group in share_groups}
+    doubts = local_table(spark, reasons(log.groups, read.found, {**read.of_groups, **of_shares}), REASONS)
     old_doubts = None
     if source is not None:
         told = reasons(source.groups, old.found, old.of_groups)

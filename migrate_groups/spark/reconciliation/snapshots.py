@@ -165,7 +165,8 @@ def _known_columns(path: str, names: list[str]) -> list[str]:
     for name in names:
         if name not in (*SNAPSHOT.names, OLDEST_UNCONSUMED.name):
             raise InvalidInput(
-                f"{path}: unknown column {name!r}: remove it; a snapshot has {', '.join(SNAPSHOT.names)}"
+                f"{path}: unknown column {name!r}: remove it, or install the version that wrote the file; "
+                f"a snapshot has {', '.join(SNAPSHOT.names)}"
             )
         if names.count(name) > 1:
             raise InvalidInput(f"{path}: the column {name!r} appears twice: remove one")
@@ -183,9 +184,9 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
     for file, found in by_file.items():
         for name in [*found, *wanted]:
             if found.get(name) != wanted.get(name):
+                unknown = "no column of this name: install the version that wrote the file"
                 raise InvalidInput(
-                    f"{file}: the column {name!r} is {found.get(name, 'missing')}, "
-                    f"expected {wanted.get(name, 'no column of this name')}"
+                    f"{file}: the column {name!r} is {found.get(name, 'missing')}, expected {wanted.get(name, unknown)}"
                 )
     reader = spark.read.options(recursiveFileLookup=True, **CHECKED)
     return selected(reader.schema(StructType([*fields])).parquet(location), of_parquet(fields))

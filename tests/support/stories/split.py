@@ -43,7 +43,7 @@ def step_by_step(reader: Reader) -> None:
     def forget_the_split() -> None:
         reader.type("migrate-groups delete-group migrate-groups.journal.big-group")
 
-    reader.reads("docs/split-a-group.md", before={"--fan-out": forget_the_split, "apply some.csv": forget_the_split})
+    reader.reads("docs/split-a-group.md", before={"--fan-out": forget_the_split, "apply part.csv": forget_the_split})
 
 
 def of_a_fleet(reader: Reader) -> None:
