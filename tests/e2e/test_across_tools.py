@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import confluent_kafka
 import pytest
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.connect import connect_jars, connect_worker
@@ -79,6 +80,15 @@ def ledger(cli, world):
     return Ledger(cli, world)
 
 
+@pytest.fixture(scope="module")
+def spark_jars(java) -> list[str]:
+    """The jars of Spark's Kafka source. A test that needs them is skipped without them."""
+    try:
+        return spark_kafka_jars(java, MIRROR)
+    except ClusterUnavailable as error:
+        pytest.skip(str(error))
+
+
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a module of tests in a process group of its own, which is killed at the end."""
@@ -133,25 +143,25 @@ def read_as_sink(ledger: Ledger, worker, name: str) -> None:
     worker.change(name, "stop", "STOPPED")
 
 
-def spark(ledger: Ledger, java, starting_offsets: str, checkpoint: str = "checkpoint") -> tuple[str, str]:
+def spark(ledger: Ledger, jars: list[str], starting_offsets: str) -> tuple[str, str]:
     given = {
-        "jars": spark_kafka_jars(java, MIRROR),
+        "jars": jars,
         "bootstrap_servers": ledger.world.bootstrap_servers,
         "topic": ledger.topic,
         "starting_offsets": starting_offsets,
-        "checkpoint": str(ledger.cli.folder / checkpoint),
+        "checkpoint": str(ledger.cli.folder / "checkpoint"),
         "ledger": str(ledger.file),
         "halt": str(ledger.cli.folder / "halt"),
     }
     return "tests.support.spark_ledger", json.dumps(given)
 
 
-def read_as_spark(ledger: Ledger, java, starting_offsets: str) -> None:
+def read_as_spark(ledger: Ledger, jars: list[str], starting_offsets: str) -> None:
     """Read with a query that is killed after it has processed a batch, and stopped after it has started again.
 
     When it starts again it has a checkpoint, so it ignores ``startingOffsets``, which begin at the log start then.
     """
-    with process(*spark(ledger, java, starting_offsets)) as query:
+    with process(*spark(ledger, jars, starting_offsets)) as query:
         ledger.produce()
         ledger.await_all(query)
         checkpoint = ledger.cli.folder / "checkpoint"
@@ -163,7 +173,7 @@ def read_as_spark(ledger: Ledger, java, starting_offsets: str) -> None:
     ledger.note_killed(spark_committed(checkpoint, ledger.topic))
     (ledger.cli.folder / "halt").unlink()
     earliest = json.dumps({ledger.topic: {str(number): -2 for number in range(PARTITIONS)}})
-    with process(*spark(ledger, java, earliest)) as query:
+    with process(*spark(ledger, jars, earliest)) as query:
         ledger.produce()
         ledger.await_all(query)
         stop(query)
@@ -178,7 +188,7 @@ def spark_committed(checkpoint, topic: str) -> dict[int, int]:
     return {int(number): offset for number, offset in offsets[topic].items()}
 
 
-def test_consumer_sink_consumer_spark(ledger: Ledger, java, kafka_jars):
+def test_consumer_sink_consumer_spark(ledger: Ledger, java, kafka_jars, spark_jars):
     """A topic is handed from a consumer to a Connect sink, to a consumer and to Spark. Each is killed and stopped once.
 
     No record is skipped, and just those are processed twice that a killed reader had processed and not committed.
@@ -200,15 +210,15 @@ def test_consumer_sink_consumer_spark(ledger: Ledger, java, kafka_jars):
     ledger.hand_over(third, start)
     ledger.cli("snapshot", start, "-o", "start.csv")
     ledger.cli("export", "start.csv", "--for", "spark", "-o", "start.json")
-    read_as_spark(ledger, java, (ledger.cli.folder / "start.json").read_text())
+    read_as_spark(ledger, spark_jars, (ledger.cli.folder / "start.json").read_text())
     assert Counter(ledger.lines()) == Counter(range(ledger.produced)) + ledger.repeated
 
 
-def test_spark_starts_at_earliest_and_latest(ledger: Ledger, java):
+def test_spark_starts_at_earliest_and_latest(ledger: Ledger, spark_jars):
     """When a query starts, offset -2 is the log start offset, and -1 the log end offset of that moment."""
     ledger.produce()
     offsets = {ledger.topic: {"0": 700, "1": -2, "2": -1}}
-    with process(*spark(ledger, java, json.dumps(offsets))) as query:
+    with process(*spark(ledger, spark_jars, json.dumps(offsets))) as query:
         of_partition = {number: range(number, ledger.produced, PARTITIONS) for number in range(PARTITIONS)}
         expected = {*of_partition[0][700:], *of_partition[1]}
         until(lambda: len(ledger.lines()) >= len(expected), seconds=SECONDS)
@@ -224,11 +234,11 @@ def test_spark_starts_at_earliest_and_latest(ledger: Ledger, java):
     "changed", [lambda topic, offsets: offsets[topic].popitem(), lambda _, offsets: offsets.update(other={"0": 0})]
 )
 def test_spark_fails_if_partitions_differ(
-    ledger: Ledger, java, changed: Callable[[str, dict[str, dict[str, int]]], object], capfd
+    ledger: Ledger, spark_jars, changed: Callable[[str, dict[str, dict[str, int]]], object], capfd
 ):
     """A query whose ``startingOffsets`` lack a partition, or have another topic, fails when it starts."""
     offsets: dict[str, dict[str, int]] = {ledger.topic: {str(number): -2 for number in range(PARTITIONS)}}
     changed(ledger.topic, offsets)
-    with process(*spark(ledger, java, json.dumps(offsets))) as query:
+    with process(*spark(ledger, spark_jars, json.dumps(offsets))) as query:
         assert query.wait(SECONDS) == 1
     assert "you must specify all TopicPartitions" in capfd.readouterr().err
