@@ -71,7 +71,8 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
     ``not_watched`` about groups that can't be read.
     """
-    return _check_once(reader, replace(execution, not_watched=(), guard_readings=0, longest_gap=None))[0]
+    execution = replace(execution, not_watched=(), guard_readings=0, longest_gap=None)
+    return _check_once(reader, execution, watched(execution))[0]
 
 
 def guard(
@@ -90,7 +91,7 @@ def guard(
     """
     read_at = clock.monotonic()
     deadline = read_at + seconds
-    unclear: list[str] = []
+    at, unclear = watched(execution), list[str]()
     while (
         not (execution.moved or execution.not_watched)
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
@@ -100,7 +101,7 @@ def guard(
         if execution.verb is Verb.HAND_OVER:
             # Before the source groups, so that the last reading of the guard is of them.
             execution = with_first_signs(reader, execution, clock)
-        execution, unclear = _check_once(elsewhere or reader, execution)
+        execution, unclear = _check_once(elsewhere or reader, execution, at)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
     execution = execution.with_moved(
@@ -115,12 +116,13 @@ def _rounded_up(seconds: float) -> float:
     return math.ceil(seconds * 1000) / 1000
 
 
-def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
+def _check_once(
+    reader: GroupReader, execution: Execution, at: Mapping[str, list[StoppedAt]]
+) -> tuple[Execution, list[str]]:
     """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
-    Also returns the groups whose assignment is not known, because they are rebalancing.
+    Also returns the groups whose assignment is not known, because they are rebalancing. at: of `watched`.
     """
-    at = watched(execution)
     topics = {group: {each.partition.topic for each in stopped} for group, stopped in at.items()}
     failed: dict[str, MigrateGroupsError] = {}
     wanted = {group: [each.partition for each in stopped] for group, stopped in at.items()}
@@ -205,21 +207,18 @@ def with_first_signs(reader: GroupReader, execution: Execution, clock: Clock) ->
 def _signs(reader: GroupReader, groups: dict[str, list[Change]]) -> dict[str, Sign]:
     """Return the sign of each group that consumes: a member with one of the partitions, or else a commit."""
     signs: dict[str, Sign] = {}
-    for group, described in reader.describe_groups(groups).items():
-        written = {change.topic_partition for change in groups[group]}
-        if not isinstance(described, MigrateGroupsError) and any(
-            member.assignment & written for member in described.members
-        ):
+    written = {group: {change.topic_partition for change in changes} for group, changes in groups.items()}
+    for group, found in reader.describe_with_offsets(written).items():
+        if isinstance(found, ShareGroupStarted):  # its members can't be read
             signs[group] = "member"
-    # A consumer that uses assign() is never a member.
-    others = {
-        group: [change.topic_partition for change in changes] for group, changes in groups.items() if group not in signs
-    }
-    for group, found in (reader.committed(others, wait=False) if others else {}).items():
-        if isinstance(found, ShareGroupStarted):  # the members of a share group can't be read
+        elif isinstance(found, MigrateGroupsError):
+            continue
+        elif any(member.assignment & written[group] for member in found.description.members):
             signs[group] = "member"
-        elif not isinstance(found, MigrateGroupsError) and any(
-            (now := found.get(change.topic_partition)) is not None and now != change.after for change in groups[group]
+        # A consumer that uses assign() is never a member.
+        elif any(
+            (now := found.offsets.get(change.topic_partition)) is not None and now != change.after
+            for change in groups[group]
         ):
             signs[group] = "commit"
     return signs
