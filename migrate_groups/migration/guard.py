@@ -207,18 +207,21 @@ def with_first_signs(reader: GroupReader, execution: Execution, clock: Clock) ->
 def _signs(reader: GroupReader, groups: dict[str, list[Change]]) -> dict[str, Sign]:
     """Return the sign of each group that consumes: a member with one of the partitions, or else a commit."""
     signs: dict[str, Sign] = {}
-    written = {group: {change.topic_partition for change in changes} for group, changes in groups.items()}
-    for group, found in reader.describe_with_offsets(written).items():
-        if isinstance(found, ShareGroupStarted):  # its members can't be read
+    for group, described in reader.describe_groups(groups).items():
+        written = {change.topic_partition for change in groups[group]}
+        if not isinstance(described, MigrateGroupsError) and any(
+            member.assignment & written for member in described.members
+        ):
             signs[group] = "member"
-        elif isinstance(found, MigrateGroupsError):
-            continue
-        elif any(member.assignment & written[group] for member in found.description.members):
+    # A consumer that uses assign() is never a member.
+    others = {
+        group: [change.topic_partition for change in changes] for group, changes in groups.items() if group not in signs
+    }
+    for group, found in (reader.committed(others, wait=False) if others else {}).items():
+        if isinstance(found, ShareGroupStarted):  # the members of a share group can't be read
             signs[group] = "member"
-        # A consumer that uses assign() is never a member.
-        elif any(
-            (now := found.offsets.get(change.topic_partition)) is not None and now != change.after
-            for change in groups[group]
+        elif not isinstance(found, MigrateGroupsError) and any(
+            (now := found.get(change.topic_partition)) is not None and now != change.after for change in groups[group]
         ):
             signs[group] = "commit"
     return signs
