@@ -185,7 +185,8 @@ def test_no_record_is_skipped_over_a_fail_over_and_the_return(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_no_record_is_skipped_over_many_fail_overs(tmp_path):
-    """The same holds for 200 seeds. The test prints the numbers of docs/evidence/reliability.md."""
+    """The same holds for 200 seeds. The test prints the numbers of seeds, records and kills."""
     played = [_played(tmp_path / str(seed), seed) for seed in range(SEEDS, SEEDS + MANY)]
     print(len(played), sum(len(each.processed) for each in played), sum(each.kills for each in played))  # noqa: T201
