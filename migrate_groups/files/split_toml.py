@@ -55,6 +55,7 @@ class GroupsFile:
     - groups: names of groups, and globs.
     - renames: the rules that name the new groups. A group to which none applies keeps its name, on another cluster.
     - exclude: names and globs of groups that are left out.
+    - is_share: whether the new groups are share groups (KIP-932).
     - limits: how many groups may be stopped at once, and how many may fail.
     - options: those of each write.
     """
@@ -62,12 +63,14 @@ class GroupsFile:
     groups: tuple[str, ...]
     renames: tuple[Rename, ...]
     exclude: tuple[str, ...]
+    is_share: bool
     limits: FleetLimits
     options: WriteOptions
 
     def of_group(self, group: str, target: str) -> SplitFile:
         """Return a split by which all topics of a group go to the group ``target``."""
-        spec = SplitSpec(source=group, targets=(SplitTarget(group=target, topics=(TopicPattern("*"),)),))
+        whole = SplitTarget(group=target, topics=(TopicPattern("*"),), is_share=self.is_share)
+        spec = SplitSpec(source=group, targets=(whole,))
         return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
 
 
@@ -182,7 +185,7 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
 def _fleet(document: dict[str, Any], options: WriteOptions) -> GroupsFile:
     if also := sorted(document.keys() & {"source", "target", "stay", "fan_out"}):
         raise InvalidInput(f"groups names whole groups, and {also[0]} is for the split of one: write two files")
-    _only(document, {"groups", "rename", "exclude", "fleet", "options"}, "the file")
+    _only(document, {"groups", "type", "rename", "exclude", "fleet", "options"}, "the file")
     groups = _strings(document["groups"], "groups")
     if not groups or not all(groups):
         raise InvalidInput('groups has no name, or an empty one; expected, for instance, ["billing", "search-*"]')
@@ -192,6 +195,7 @@ def _fleet(document: dict[str, Any], options: WriteOptions) -> GroupsFile:
         groups=tuple(groups),
         renames=tuple(Rename.parse(each, "rename") for each in _strings(document.get("rename", []), "rename")),
         exclude=tuple(_strings(document.get("exclude", []), "exclude")),
+        is_share=_is_share(document, "the new groups"),
         limits=FleetLimits(**limits),
         options=options,
     )
@@ -216,12 +220,17 @@ def _target(target: dict[str, Any]) -> SplitTarget:
     group = target.get("group")
     if not isinstance(group, str):
         raise InvalidInput('a [[target]] has no group; expected group = "the new group"')
-    if target.get("type", "share") != "share":
+    is_share = _is_share(target, f"target {group!r}")
+    return SplitTarget(group=group, topics=_patterns(target, f"target {group!r}"), is_share=is_share)
+
+
+def _is_share(table: dict[str, Any], where: str) -> bool:
+    if table.get("type", "share") != "share":
         raise InvalidInput(
-            f'type of target {group!r} is {target["type"]!r}: write type = "share" for a share group; leave it out for '
-            "a consumer group"
+            f'type of {where} is {table["type"]!r}: write type = "share" for a share group; leave it out for a '
+            "consumer group"
         )
-    return SplitTarget(group=group, topics=_patterns(target, f"target {group!r}"), is_share="type" in target)
+    return "type" in table
 
 
 def _patterns(table: dict[str, Any], where: str) -> tuple[TopicPattern, ...]:

@@ -107,6 +107,15 @@ def test_options_that_do_not_fit_the_format(here):
     )
 
 
+def test_kafkas_tool_gets_no_offsets_of_a_share_group(here):
+    """Start offsets for a share group are not exported for Kafka's tool, which would make a consumer group of it."""
+    rows = [row(group="queue", source_group="shop", group_type="share"), row(group="plain", source_group="shop")]
+    tables.save(SnapshotTable.of_rows(rows), here.folder / "split.csv")
+    error = here.fails("export", "split.csv", "-o", "out.csv", code=2)
+    assert "share group queue: kafka-consumer-groups would make a consumer group of it" in error
+    assert not (here.folder / "out.csv").exists()
+
+
 def test_offsets_without_a_group(here):
     """A file of ``kafka-consumer-groups --export`` names no group, and is exported as well, also to stdout."""
     (here.folder / "kafka.csv").write_text("orders,0,12\norders,1,5\n")

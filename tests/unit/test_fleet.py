@@ -551,6 +551,19 @@ def test_a_fleet_on_one_cluster(cli):
     assert "2 groups: 2 moved, 2 offsets" in done.stdout
 
 
+def test_a_fleet_of_share_groups(cli):
+    """With ``type = "share"`` each group of a fleet is handed over to a new share group."""
+    for group, offset in {"orders": 20, "stock": 30}.items():
+        cli.target.commit(group, ORDERS, offset)
+    fleet(cli)
+    spec = cli.folder / "groups.toml"
+    spec.write_text(f'type = "share"\n{spec.read_text("utf-8")}', "utf-8")
+    assert cli.rows(cli(*HERE).stdout) == {"orders": ["moved", "1"], "stock": ["moved", "1"]}
+    kinds = {each.group: each.group_type for each in cli.target.list_groups() if each.group.startswith("new.")}
+    assert kinds == {"new.orders": "share", "new.stock": "share"}
+    assert [cli.there(group) for group in ("new.orders", "new.stock")] == [20, 30]
+
+
 def test_a_fleet_again_leaves_its_new_groups_out(cli):
     """If a glob also matches the new groups of an earlier run, they are named and left out."""
     cli.target.commit("orders", ORDERS, 20)
@@ -585,6 +598,7 @@ def test_a_fleet_again_after_its_groups_were_deleted(cli):
         ('groups = ["orders"]\nrename = ["*=x.*"]\n[fleet]\nmax_stopped = 0', "max_stopped is 0; expected a whole"),
         ('groups = ["orders"]\nrename = ["*=x.*"]\n[fleet]\nmost = 1', "unknown key most in [fleet]"),
         ('groups = ["orders"]\nrename = "*=x.*"', "rename is not a list of names"),
+        ('type = "classic"\ngroups = ["orders"]', "type of the new groups is 'classic': write type = \"share\""),
     ],
 )
 def test_a_fleet_that_cannot_work_is_refused(cli, spec, reason):

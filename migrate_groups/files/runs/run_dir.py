@@ -272,12 +272,7 @@ def other_run(path: Path) -> InvalidInput:
 
 
 def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
-    """Return the bytes of a CSV file for ``kafka-consumer-groups``; None if the tool could not read such a file.
-
-    Also None if there is a share group, of which the tool would make a consumer group.
-    """
-    if "share" in rows.table["group_type"].to_pylist():
-        return None
+    """Return the bytes of a CSV file for ``kafka-consumer-groups``; None if the tool can't set such offsets."""
     try:
         return reset_csv.to_bytes(rows)[0]
     except InvalidInput:

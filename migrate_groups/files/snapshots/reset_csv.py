@@ -54,9 +54,16 @@ def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
     """Return a snapshot as a CSV file for ``kafka-consumer-groups``, and the number of partitions left out.
 
     Partitions without a committed offset are left out. Raises `InvalidInput` if only some rows have a group, if a
-    partition of a group has several rows, or if ``kafka-consumer-groups`` could not read a group's name.
+    partition of a group has several rows, if ``kafka-consumer-groups`` could not read a group's name, or if it would
+    make a consumer group of a share group.
     """
     table = snapshot.at_one_moment().table
+    is_share = pc.equal(table["group_type"], "share")
+    if shares := sorted({str(group) for group in table.filter(is_share)["group"].to_pylist()}):
+        raise InvalidInput(
+            f"{named('share group', shares)}: kafka-consumer-groups would make a consumer group of it, so hand over "
+            "with migrate or apply"
+        )
     snapshot.refuse_some_without_group()
     groups = snapshot.groups()
     # Kafka's tool reads the file line by line, also within quotes. If a group's name has a line feed or a NUL, the tool
