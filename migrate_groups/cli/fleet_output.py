@@ -61,7 +61,10 @@ class Named(NamedTuple):
 
     def row_of_plan(self, part: Part[Any], plan: Plan | None, done: str) -> FleetPart:
         """Return the outcome of a plan. done: the verdict if there is nothing left to plan."""
+        from msgspec import structs
+
         from migrate_groups.migration.make_plan import refuse_forbidden
+        from migrate_groups.planning.check import Verdict
 
         if plan is None:
             return self.row(part.error, done)
@@ -69,7 +72,9 @@ class Named(NamedTuple):
             refuse_forbidden(plan.refusals(at_the_write=False))
         except Refused as error:
             return self.row(error, "")
-        return self.row(part.error, str(plan.verdict), len(plan.to_write()))
+        row = self.row(part.error, str(plan.verdict), len(plan.to_write()))
+        warnings = [f"{check.name}: {check.reason}" for check in plan.checks if check.verdict is Verdict.WARN]
+        return structs.replace(row, reason=row.reason or brief("; ".join(warnings)) or None)
 
     def tell_end(self, part: Part[Any], row: FleetPart) -> None:
         """Say why the work has failed, if it has, and write the event ``done``. Called in the context of the part."""

@@ -31,7 +31,7 @@ class FleetPart(Part, frozen=True, kw_only=True):
     - exit_code: the exit code of ``migrate`` for this group alone.
     - offsets: the number of offsets that were written, or that a dry run would write; null after an error.
     - outage: seconds from the last reading in which the group still ran to its START; null if it is not known.
-    - reason: the error; null if there is none.
+    - reason: the error, or of a plan the reasons of its warnings; null if there are none.
     - run_dir: the directory with the group's plan and receipt.
     """
 
