@@ -26,6 +26,7 @@ from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
+from tests.support.connected import Connected
 from tests.support.in_memory import InMemoryCluster
 from tests.support.move import OPTIONS, THERE, Move
 
@@ -133,6 +134,17 @@ def test_the_run_can_be_shown_and_rolled_back_without_the_lost_cluster(move: Fai
         assert (answers[Verb.HAND_BACK], answers[Verb.DELETE_OFFSETS]) == (Answer.REFUSED, Answer.REFUSED)
         go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
     assert move.there() == {}
+
+
+def test_status_says_how_to_run_the_command_again(move: FailOver, monkeypatch):
+    """`status` of such a run shows `migrate` with ``--from``, without which it would be another migration."""
+    move.compare()
+    cli = Connected(move.folder, monkeypatch, move.target)
+    (cli.folder / "move.toml").write_text(
+        'source = "g"\n[[target]]\ngroup = "g"\ntopics = ["orders"]\n[options]\nsettle = "0s"\nguard = "0s"\n'
+    )
+    cli("migrate", "move.toml", "--from", "kept.json", "--yes")
+    assert "migrate-groups migrate move.toml --from KEPT" in cli("status", "move.toml.run").stdout
 
 
 def test_the_same_command_again(move: FailOver):

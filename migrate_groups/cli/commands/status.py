@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.run_status import RunStatus
+    from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
 _RECEIPT = ".receipt.json"
@@ -64,7 +65,8 @@ def status(
             parts = work_on_each([Part(each.folder.name) for each in several], look, SystemClock())
             shown = views.fleet_status(run, {part.group: part.result or part.error for part in parts})
         else:
-            shown = views.status(_of_run(run, reader, elsewhere), run, _lines(run))
+            found = _of_run(run, reader, elsewhere)
+            shown = views.status(found, run, _lines(run, found.receipt))
         warn_of_hidden_topics(reader)
     show_as(output_format, shown)
     if failed := [part.error.exit_code for part in parts if part.error]:
@@ -77,15 +79,16 @@ def _of_run(run: Path, reader: GroupReader, elsewhere: GroupReader | None) -> Ru
     from migrate_groups.migration.run_status import run_status
 
     with open_receipt(receipt_in(run), read_only=True, must_exist=True) as file:
-        return run_status(reader, file, SystemClock(), _lines(run), elsewhere)
+        return run_status(reader, file, SystemClock(), _lines(run, file.receipt), elsewhere)
 
 
-def _lines(run: Path) -> dict[Verb, str]:
+def _lines(run: Path, receipt: Receipt) -> dict[Verb, str]:
     """Return the command line of each command on a run."""
     from migrate_groups.planning.run_states import Verb
 
     lines = {verb: f"migrate-groups {shell_command(verb.value, [str(run)])}" for verb in Verb}
-    return lines | {Verb.HAND_OVER: f"migrate-groups {_again(run)}"}
+    kept = " --from KEPT" if receipt.last_hand_over and receipt.last_hand_over.is_fail_over else ""
+    return lines | {Verb.HAND_OVER: f"migrate-groups {_again(run)}{kept}"}
 
 
 def _again(run: Path) -> str:
