@@ -35,8 +35,8 @@ class TopicNames:
                 possible = sorted(name for name in there if name == topic or _is_prefixed(name, topic))
             if len(possible) > 1:
                 raise InvalidInput(
-                    f"topic {topic!r} may be {some(possible)} on the target: say it with --rename-topic "
-                    f"{topic}={possible[0]}"
+                    f"topic {topic!r} may be {some(possible)} on the target: say which one is the mirror's copy with "
+                    f"--rename-topic {topic}=COPY"
                 )
             other = next((name for name in found if possible and found[name] == possible[0]), None)
             if other is not None:

@@ -243,13 +243,15 @@ class FailedOver:
     """The record counts after the source cluster was lost, and after it has returned.
 
     most: how many records the plan said are read again at most. again: how many were, until the source returned.
-    skipped: how many records that the mirror had delivered were processed by no application. redelivered: how many
-    records of the copy repeat one that the mirror had delivered before. returned: the counts after the return.
+    skipped: how many records that the mirror had delivered were processed by no application. later: how many records
+    had been processed on the source, and were not in the copy yet. redelivered: how many records of the copy repeat one
+    that the mirror had delivered before. returned: the counts after the return.
     """
 
     most: int
     again: int
     skipped: int
+    later: int
     redelivered: int
     returned: Moved
 
@@ -285,11 +287,16 @@ def source_lost(move: Move, node: Node, step: int | None) -> FailedOver:
             started.process.kill()
             started.release()
             started.process.wait(_SECONDS)
-    # A run that was killed keeps others out for 10 s.
-    until(lambda: "START THE NEW GROUPS NOW" in _said(cli, command), seconds=_SECONDS)
-    plan = _said(cli, [*command, "--dry-run"])
-    said = re.search(r"at most ([\d,]+) are read again", plan)
-    assert said is not None, plan
+    later = len(move.old.ledger.keys() - {*_copied(pair)})
+    plans: list[str] = []
+
+    def handed_over() -> bool:
+        plans.append(_said(cli, command))
+        return "START THE NEW GROUPS NOW" in plans[-1]
+
+    until(handed_over, seconds=_SECONDS)  # a run that was killed keeps others out for 10 s
+    said = re.search(r"at most ([\d,]+) are read again", plans[-1])
+    assert said is not None, plans[-1]
     most = int(said[1].replace(",", ""))
     there = Application(pair.target, move.group, pair.copy)
     due = {each for each in _copied(pair) if each // pair.partitions >= move.first[each % pair.partitions]}
@@ -324,6 +331,7 @@ def source_lost(move: Move, node: Node, step: int | None) -> FailedOver:
         most=most,
         again=again,
         skipped=skipped,
+        later=later,
         redelivered=len(copies) - len({*copies}),
         returned=returned,
     )

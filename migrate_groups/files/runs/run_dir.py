@@ -109,6 +109,11 @@ class RunDir:
         return self.folder / "stop.json"
 
     @property
+    def of_return(self) -> RunDir:
+        """The run directory of the group's return to its cluster (``hand-back`` of a move)."""
+        return RunDir(self.folder / "hand-back")
+
+    @property
     def offsets(self) -> Path:
         """The path of the written offsets as a CSV file for ``kafka-consumer-groups --reset-offsets --from-file``."""
         return self.folder / "offsets.csv"

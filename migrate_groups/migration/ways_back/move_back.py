@@ -59,6 +59,6 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
         options=options,
-        run=RunDir(folder / "hand-back"),
+        run=RunDir(folder).of_return,
         mirror=mirror._replace(names=TopicNames(names), is_return=True),
     )

@@ -181,7 +181,8 @@ def translated_before(facts: FailOverFacts) -> Judgement:
         f"{some(without, 3)}"
         if without
         else "",
-        "records that the mirror had not delivered are not here",
+        "records that the mirror had not delivered are not here: if it delivers them when the cluster returns, those "
+        f"that {facts.translation.group} has processed there are read again",
     ]
     return Verdict.WARN, "; ".join(filter(None, parts))
 
