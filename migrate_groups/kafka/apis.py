@@ -77,7 +77,8 @@ _USES = (
     _Use(HeartbeatRequest),
     _Use(LeaveGroupRequest),
     _Use(ShareGroupDescribeRequest),
-    _Use(DescribeShareGroupOffsetsRequest),
+    # Kafka 4.1 offers version 0, and answers UNSUPPORTED_VERSION unless its preview of share groups is switched on.
+    _Use(DescribeShareGroupOffsetsRequest, lowest=1),
     _Use(AlterShareGroupOffsetsRequest),
     _Use(DeleteShareGroupOffsetsRequest),
 )

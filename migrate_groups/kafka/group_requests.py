@@ -240,6 +240,9 @@ def delete_offsets(
     return ask
 
 
+_NO_SHARE_GROUPS = kafka_errors.UnsupportedVersionError.errno
+
+
 def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> Ask[dict[TopicPartition, Any] | None]:
     """Return a coroutine function that reads start offsets of share groups with DescribeShareGroupOffsets (KIP-932).
 
@@ -254,7 +257,8 @@ def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> 
         shares = list[str]()
         if client.offers(DescribeShareGroupOffsetsRequest) and client.offers(ShareGroupDescribeRequest):
             existing = await client.send(ShareGroupDescribeRequest(group_ids=groups), node)
-            shares = [each.group_id for each in existing.groups if each.error_code != MISSING]
+            # Brokers that offer the request, and have share groups switched off, refuse it: Kafka 4.1 by default.
+            shares = [each.group_id for each in existing.groups if each.error_code not in (MISSING, _NO_SHARE_GROUPS)]
         into.found.update({group: dict.fromkeys(wanted[group], _Commit()) for group in groups if group not in shares})
         # A request for start offsets makes the topic __share_group_state, even for a group that does not exist.
         if not shares:

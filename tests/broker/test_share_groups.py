@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from migrate_groups.migration.reading.requests import read_committed
+from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.model.answers import Answer
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
 from tests.support.planning import connected
@@ -170,12 +171,14 @@ def test_rollback_before_a_member_joins_deletes_the_start_offsets(cli, world, sh
 @pytest.mark.parametrize("steps", [range(8, 9), pytest.param(range(1, 41), marks=pytest.mark.long)], ids=["8", "all"])
 def test_rerun_after_a_kill_at_any_step(cli, world, share, steps):
     """If `migrate` or `rollback` is killed at any step, a re-run leaves the start offsets of an uninterrupted run."""
-    offsets = share.commit()
+    offsets, journal = share.commit(), journal_group(share.old)
     with connected(world.bootstrap_servers) as writer:
         for step in steps:
             group, run = world.name("share"), f"{step}.run"
             share.write_spec(group)
             command = ("migrate", "split.toml", "--yes", "--wait", "5s", "--run-dir", run)
+            # The earlier run that was killed keeps others out until its session timeout.
+            until(lambda: not describe_groups(writer, [journal])[journal].members)
             was_killed = cli.killed_at(step, *command)
             cli(*command)
             found = read_committed(writer, {group: [*offsets]})[group]
