@@ -15,6 +15,7 @@ from migrate_groups.model.partitions import CommittedOffset, LeaderEpoch, LogRan
 from migrate_groups.model.permissions import Acls, Operation, Resource, ResourceType
 from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import until
+from tests.support.planning import connected
 from tests.support.versions import CONSUMER, NEEDS_KIP_848, is_at_least
 
 
@@ -404,9 +405,10 @@ def test_calls_at_once_return_their_results_in_order_or_raise_the_first_error(wo
         world.writer.at_once(world.writer.cluster_id, lambda: fails(Refused("first")), lambda: fails(Refused("second")))
 
 
-def test_start_offsets_of_share_groups_are_set_since_kafka_4_2(world, pytestconfig):
+def test_start_offsets_of_share_groups_are_set_since_kafka_4_2(bootstrap_servers, pytestconfig):
     """Brokers before Kafka 4.2 count as brokers that set no start offsets, although 4.1 offers the requests."""
-    assert world.writer.offers().alters_share_groups is is_at_least(pytestconfig.getoption("--kafka"), "4.2.0")
+    with connected(bootstrap_servers) as writer:
+        assert writer.offers().alters_share_groups is is_at_least(pytestconfig.getoption("--kafka"), "4.2.0")
 
 
 def test_partition_without_commit_is_none(world):
