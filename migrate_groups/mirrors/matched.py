@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
 from migrate_groups.mirrors.position import Counts, Position, different
@@ -49,13 +49,15 @@ class Matched:
     def read_until(self) -> int | None:
         """The offset before which the copy has only records from before the committed offset; None if not known.
 
-        It is not known if no record was compared, unless the copy has never had one.
+        It is after the last copy of such a record, because later records that match none may be altered. It is not
+        known if no record was compared, unless the copy has never had one.
         """
         if not self.compared:
             return 0 if not self.copy.prints and not self.copy.start else None
-        unread = {*self.source.prints[self.cut :]}
-        prints = self.copy.prints
-        return self.offset(next((number for number, each in enumerate(prints) if each in unread), len(prints)))
+        read, unread = {*self.source.prints[: self.cut]}, {*self.source.prints[self.cut :]}
+        until_unread = takewhile(lambda each: each not in unread, self.copy.prints)
+        last = max((number for number, each in enumerate(until_unread) if each in read), default=None)
+        return None if last is None else self.offset(last + 1)
 
     def counts(self, there: int | None, start: int) -> Counts:
         """Return numbers of records of the copy.
