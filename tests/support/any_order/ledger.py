@@ -20,12 +20,14 @@ class Processing:
 
     - seen: when the brokers first showed the consumer, because it joined or committed; None: not yet.
     - entitled: whether the tool had told the operator that the partition belongs to this group.
+    - held_out: whether a hold (``--hold``) of the group has refused the commit of this processing.
     """
 
     group: str
     at: float
     entitled: bool
     seen: float | None = None
+    held_out: bool = False
 
     def __str__(self) -> str:
         seen = "not seen" if self.seen is None else f"seen from {self.seen:.1f} s on"

@@ -275,6 +275,8 @@ class World:
     def _commit(self, application: Application) -> None:
         application.committed_at = self.seconds
         if not application.member and (self.has_members(application.group) or application.group in self.held):
+            for done in application.pending:
+                done.held_out |= application.group in self.held
             return  # UNKNOWN_MEMBER_ID: the consumer continues
         if application.straggles and not application.member:
             exceptions.overtaken(self, application)
