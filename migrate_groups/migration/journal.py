@@ -20,7 +20,13 @@ from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup
-from migrate_groups.migration.reading.claims import GRANT, groups_further_on, journals_not_granted, read_claims
+from migrate_groups.migration.reading.claims import (
+    GRANT,
+    groups_further_on,
+    journals_not_granted,
+    read_claims,
+    with_givers,
+)
 from migrate_groups.migration.write_requests import Offsets, divided
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import journal_group
@@ -32,7 +38,7 @@ from migrate_groups.planning.checks.handed import handed_by, undone_by
 from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
-from migrate_groups.planning.claims import Claim, Claims, ClaimState, Giving
+from migrate_groups.planning.claims import Claims, ClaimState, Giving
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
@@ -83,7 +89,7 @@ class Journal:
             if of_source and (is_done or source in facts.begun):
                 new[source] = of_source
             elif not is_done and (of_source or facts.verb is not Verb.DELETE_OFFSETS):
-                names = tuple([group.name for group, _ in targets])
+                names = facts.names(source)
                 new[source] = of_partition.handed_over(of_source, facts.run, names, now, facts.elsewhere)
             # Until the user is told to start a group, no other run may hand on what this one gives to it or takes away.
             if begin and not is_done:
@@ -145,7 +151,7 @@ class Journal:
                 if after and (is_over or after is not of_partition.arrived):
                     new[target] = after(facts.of(target), giving)
             if is_back:
-                names = tuple([group.name for group, _ in targets])
+                names = facts.names(source)
                 new[source] = of_partition.returned(facts.of(source), facts.run, names, now, facts.elsewhere)
         return self._commit({place: claims for place, claims in new.items() if claims != facts.of(place)})
 
@@ -405,35 +411,8 @@ def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
             offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
     facts = replace(facts, claims=claims, not_known=not_known)
     if facts.verb is Verb.HAND_OVER and clusters.source is not None:
-        facts = _with_givers(clusters.source, facts, offsets)
+        facts = with_givers(clusters.source, facts, offsets)
     return replace(journal, facts=facts, offsets=offsets)
-
-
-def _with_givers(reader: GroupReader, facts: JournalFacts, stopped_at: Mapping[Place, int]) -> JournalFacts:
-    """Return the facts with ``givers``. stopped_at: the offsets that are committed with the claims."""
-    arrived = {
-        source: newest[0]
-        for source in facts.handed
-        if (newest := of_partition.without_returned(facts.of(source)))
-        and newest[0].state is ClaimState.ARRIVED
-        and not newest[0].cluster
-    }
-    wanted: dict[str, list[TopicPartition]] = defaultdict(list)
-    for (_, partition), claim in arrived.items():
-        wanted[claim.groups[0]].append(partition)
-    now = reader.committed(wanted) if wanted else {}
-    givers: dict[Place, tuple[Claim, int]] = {}
-    not_known = dict(facts.not_known)
-    for source, claim in arrived.items():
-        giver = claim.groups[0]
-        found = now[giver]
-        if isinstance(found, NotAuthorized):
-            not_known[GroupAt(giver)] = f"whether {giver!r} has consumed them since it handed them over: {found}"
-        elif isinstance(found, MigrateGroupsError):
-            raise found
-        elif (committed := found[source[1]]) is not None and committed.offset > stopped_at[source]:
-            givers[source] = claim, committed.offset
-    return replace(facts, givers=givers, not_known=not_known)
 
 
 def _not_named(facts: JournalFacts) -> str:

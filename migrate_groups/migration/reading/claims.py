@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from migrate_groups.errors import MigrateGroupsError, NotAuthorized
@@ -11,8 +12,8 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS, journal_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.journal import Place
-from migrate_groups.planning.claims import Claims, decode, in_words
+from migrate_groups.planning.checks.journal import GroupAt, JournalFacts, Place
+from migrate_groups.planning.claims import Claim, Claims, ClaimState, decode, in_words, without_returned
 from migrate_groups.text import some
 
 GRANT = f"grant Read on groups with the prefix {OWN_GROUPS!r}"
@@ -74,6 +75,33 @@ def journals_not_granted(reader: GroupReader, groups: Collection[str]) -> dict[s
         if operations is not None and Operation.READ not in operations:
             not_known[group] = f"{reader.principal} lacks Read on {resource}; {GRANT}"
     return not_known
+
+
+def with_givers(reader: GroupReader, facts: JournalFacts, stopped_at: Mapping[Place, int]) -> JournalFacts:
+    """Return the facts with ``givers``. stopped_at: the offsets that are committed with the claims."""
+    arrived = {
+        source: newest[0]
+        for source in facts.handed
+        if (newest := without_returned(facts.of(source)))
+        and newest[0].state is ClaimState.ARRIVED
+        and not newest[0].cluster
+    }
+    wanted: dict[str, list[TopicPartition]] = defaultdict(list)
+    for (_, partition), claim in arrived.items():
+        wanted[claim.groups[0]].append(partition)
+    now = reader.committed(wanted) if wanted else {}
+    givers: dict[Place, tuple[Claim, int]] = {}
+    not_known = dict(facts.not_known)
+    for source, claim in arrived.items():
+        giver = claim.groups[0]
+        found = now[giver]
+        if isinstance(found, NotAuthorized):
+            not_known[GroupAt(giver)] = f"whether {giver!r} has consumed them since it handed them over: {found}"
+        elif isinstance(found, MigrateGroupsError):
+            raise found
+        elif (committed := found[source[1]]) is not None and committed.offset > stopped_at[source]:
+            givers[source] = claim, committed.offset
+    return replace(facts, givers=givers, not_known=not_known)
 
 
 def claims_in_words(reader: GroupReader, groups: Collection[str]) -> list[str]:

@@ -92,7 +92,7 @@ class JournalFacts:
 
     def names(self, source: Place) -> tuple[str, ...]:
         """Return the names of the target groups of a partition."""
-        return tuple(group.name for group, _ in self.handed[source])
+        return tuple([group.name for group, _ in self.handed[source]])  # faster than a generator, for each partition
 
     def of(self, place: Place) -> Claims:
         """Return the claims on a partition of a group; empty if there are none or they are not known."""
