@@ -55,7 +55,7 @@ class WriteResult:
         """
         execution = self.execution
         if self.failure:
-            raise PartlyApplied(f"offsets were written, but {self.failure}; mend this, and run {self.again} again")
+            raise PartlyApplied(f"offsets were written, but {self.failure}; fix this, and run {self.again} again")
         if execution.failed:
             failed = counted(len(execution.failed), "partition")
             raise PartlyApplied(f"{failed} not confirmed; the receipt says which: run {self.again} again")
