@@ -126,9 +126,7 @@ def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     right_after(monkeypatch, cli.cluster, "alter", lambda: cli.cluster.commit("new", PARTITION, 8))
-    assert "1 partition not confirmed (read back as 8, which another client" in cli.fails(
-        *MIGRATE, code=4
-    )
+    assert "1 partition not confirmed (read back as 8, which another client" in cli.fails(*MIGRATE, code=4)
     assert "started since: group new; nothing was written" in cli(*MIGRATE).stderr
     assert cli.offset("new") == 8
 
