@@ -146,8 +146,8 @@ def _amiss(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) ->
         failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
         if not failed:
             return str(error)
-        mend = f"mend this, and run {commands[last.verb]} again"
-        return f"start no application; not confirmed: {some(failed, 3)}: {mend}{_or_undo(found, commands)}"
+        again = f"fix this, and run {commands[last.verb]} again"
+        return f"start no application; not confirmed: {some(failed, 3)}: {again}{_or_undo(found, commands)}"
     return ""
 
 

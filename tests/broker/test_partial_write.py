@@ -46,5 +46,5 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
     assert file.path is not None
     assert file.receipt == Receipt((execution,))
     assert receipt_json.to_bytes(receipt_json.load(file.path)) == receipt_json.to_bytes(file.receipt)
-    with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
+    with pytest.raises(PartlyApplied, match=r"1 partition not confirmed \(UNKNOWN_TOPIC_OR_PARTITION\); the receipt"):
         WriteResult(execution=execution, receipt=file.receipt, path=file.path).check()

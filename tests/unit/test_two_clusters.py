@@ -222,6 +222,23 @@ def test_an_offset_among_identical_records_is_accepted_at_its_price(move):
     assert move.there()[0] in (51, 52)
 
 
+def test_a_refused_offset_comes_with_the_remedy_of_its_status(move):
+    """A copy that begins too late is mirrored anew; one with records of other producers, once these have stopped.
+
+    Either way, the topic can be left out, and start at a time.
+    """
+    move.commit(10, 10)
+    move.copy(20, 50)
+    verdict, reason = move.verdict("translated offsets")
+    assert (verdict, "orders-0 at 10 is gone" in reason) == (Verdict.REFUSE, True)
+    by_time = "; or leave its topic out, and start it on the target with rewind --to-datetime and apply"
+    assert reason.endswith(f"; mirror the topic anew, from its first record{by_time}")
+    move.target.produce("eu.orders", 1, 2, timestamp=7)
+    _, reason = move.verdict("translated offsets")
+    assert "orders-1 at 10 is different" in reason
+    assert "; or stop what filters the mirror or writes to the copy, and mirror the topic anew; or leave" in reason
+
+
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
     """If the source's committed offset is below the log start offset, the write is refused.
 
