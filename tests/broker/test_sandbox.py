@@ -22,7 +22,7 @@ from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import BrokerWorld, broker_world, until, wait_for_coordinators
-from tests.support.cli import Cli
+from tests.support.cli import Cli, Process
 from tests.support.processes import gone
 from tests.support.versions import NEEDS_LATE_CLASSES, NEEDS_TOOL_NAMES
 
@@ -217,6 +217,39 @@ def test_command_prints_the_address_and_ends_on_a_signal(
     assert f"--bootstrap-server {address}" in err
     assert list(temporary.iterdir()) == []
     assert not listens(address)
+
+
+def test_enter_starts_a_killed_broker_again(kafka_jars: KafkaJars, tmp_path: Path, temporary: Path):
+    """If Kafka is killed, ``sandbox`` runs on; Enter starts Kafka again, at the same address, with its data.
+
+    If stdin is at its end, the command ends with exit code 5.
+    """
+    with Cli(tmp_path).start("sandbox", "--format", "json") as process:
+        try:
+            assert process.stdout
+            shown = "".join(iter(process.stdout.readline, "}\n"))
+            [broker] = json.loads(f"{shown}}}")["brokers"]
+            with broker_world(broker["bootstrap_servers"]) as world:
+                topic = world.create_topic()
+            os.kill(broker["pid"], signal.SIGKILL)
+            until_said(process, "broker 1 has ended: press Enter here to start it again")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            again = until_said(process, "broker 1 runs again, process ")
+            with broker_world(broker["bootstrap_servers"]) as world:
+                assert topic in world.topics()
+            os.kill(int(again.split()[-1]), signal.SIGKILL)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 5, err
+    assert "error: Kafka has ended: run the command again\n" in err
+    assert list(temporary.iterdir()) == []
+
+
+def until_said(process: Process, text: str) -> str:
+    """Return the first line on stderr that contains a text."""
+    return next(line for line in process.stderr if text in line)
 
 
 @pytest.mark.long

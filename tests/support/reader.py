@@ -16,7 +16,7 @@ from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.pages import commands, not_printed, text_of
-from tests.support.shell import Prompting
+from tests.support.shell import Prompting, Shell
 
 # So that a cut-over takes seconds.
 _BRIEFLY = {"migrate": "--settle 1s --guard 1s", "apply": "--settle 1s --guard 1s", "verify": "--settle 1s"}
@@ -54,10 +54,27 @@ class Reader:
     def starts(self, **settings: str) -> BrokerWorld:
         """Start the terminal and the first cluster that the pages name, and return other clients on this cluster."""
         world = self._cluster(_HERE, settings)
+        self._starts_terminal(world)
+        return world
+
+    def starts_mirrored(self, pid: str) -> tuple[BrokerWorld, BrokerWorld, Shell]:
+        """Start the terminal, and ``sandbox --mirror`` in another one.
+
+        Return other clients on both clusters, and the other terminal. pid: what the pages write for the process id of
+        the first cluster.
+        """
+        sandbox = self._running.enter_context(Shell(self.folder))
+        sandbox.type("migrate-groups sandbox --mirror\n")
+        sandbox.wait_for(r"\n127\.0\.0\.1:\d+\r\n127\.0\.0\.1:\d+\r")
+        worlds = [self._named(of, at) for of, at in zip((_HERE, _THERE), sandbox.shown.split()[-2:], strict=True)]
+        [self.names[pid]] = re.findall(r"cluster A is .*, process (\d+)", sandbox.shown)
+        self._starts_terminal(worlds[0])
+        return worlds[0], worlds[1], sandbox
+
+    def _starts_terminal(self, world: BrokerWorld) -> None:
         shell = Prompting(self.folder, MIGRATE_GROUPS_BOOTSTRAP_SERVER=world.bootstrap_servers)
         self._shell = self._running.enter_context(shell)
         self.type("set -o pipefail")
-        return world
 
     def starts_another(self) -> BrokerWorld:
         """Start the second cluster that the pages name, and return other clients on this cluster."""
@@ -108,9 +125,12 @@ class Reader:
     def _cluster(self, names: Iterable[str], settings: Mapping[str, str]) -> BrokerWorld:
         kafka = self._running.enter_context(start_sandbox(self._jars, java=self._java, settings=settings))
         self.kafka.append(kafka)
-        wait_for_coordinators(kafka.bootstrap_servers)
-        self.names.update(dict.fromkeys(names, kafka.bootstrap_servers))
-        return self._running.enter_context(broker_world(kafka.bootstrap_servers))
+        return self._named(names, kafka.bootstrap_servers)
+
+    def _named(self, names: Iterable[str], address: str) -> BrokerWorld:
+        wait_for_coordinators(address)
+        self.names.update(dict.fromkeys(names, address))
+        return self._running.enter_context(broker_world(address))
 
 
 def _without_brief_options(found: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import BrokerWorld
+from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.mirror import records, write
 from tests.support.pages import PAGES, blocks
 from tests.support.reader import Reader, commits_as_member, committed
@@ -39,28 +39,39 @@ def moved(reader: Reader) -> None:
 
 
 def failed_over(reader: Reader) -> None:
-    """Type the section about a lost cluster. The source's Kafka is stopped before ``migrate --from``.
+    """Type the section about a lost cluster, on ``sandbox --mirror`` in another terminal.
 
-    Afterwards it starts again, and the group returns to the original topics.
+    A's Kafka is killed, ``billing`` goes on on B, and returns to the original topics once A has been started again.
     """
-    source, target = reader.starts(), reader.starts_another()
+    source, target, sandbox = reader.starts_mirrored("4711")
     for topic, partitions in (("orders", 3), ("invoices", 2)):
         source.create_topic(partitions, topic=topic)
         for number in range(partitions):
             source.produce(topic, number, 500)
-        _mirror(source, target, {topic: partitions})
     committed(source, "billing", {"orders": [418, 300, 300], "invoices": [450, 450]})
     committed(source, "search", {"orders": [500, 500, 500]})
+    until(lambda: _copied(target) == [500] * 5, seconds=120)
     (reader.folder / "move.toml").write_text(MOVE)
-    node = reader.kafka[0].node
-    reader.reads("docs/two-clusters.md#Fail over, and return", before={"--from": node.stop})
-    node.start()
-    node.await_answer()
-    commits_as_member(target, "billing", {"source.orders": [450, 400, 400], "source.invoices": [460, 460]})
-    both = "--bootstrap-server a:9092 --to-bootstrap-server b:9092"
-    reader.type(f"migrate-groups hand-back move.toml.run {both}")
-    found = {each: of for each, of in source.committed("billing").items() if each.topic == "orders"}
-    assert found == {TopicPartition("orders", number): at for number, at in enumerate((450, 400, 400))}
+
+    def returned() -> None:
+        commits_as_member(target, "billing", {"source.orders": [500, 400, 400], "source.invoices": [460, 460]})
+        start = sandbox.type("\n")
+        sandbox.wait_for("cluster A runs again", start)
+        source.produce("orders", 0, 100)
+        until(lambda: _copied(target) == [600, 500, 500, 500, 500], seconds=120)
+        commits_as_member(target, "billing", {"source.orders": [600, 400, 400], "source.invoices": [460, 460]})
+
+    reader.reads("docs/two-clusters.md#Fail over, and return", before={"hand-back": returned})
+    with broker_world(source.bootstrap_servers) as again:  # because the connections of ``source`` are lost
+        found = {each: of for each, of in again.committed("billing").items() if each.topic == "orders"}
+    assert found == {TopicPartition("orders", number): at for number, at in enumerate((600, 400, 400))}
+
+
+def _copied(target: BrokerWorld) -> list[int]:
+    """Return the log end offsets of the copies of ``orders`` and ``invoices`` that exist."""
+    copies = {"source.orders": range(3), "source.invoices": range(2)}
+    there = target.topics()
+    return [end for copy, of in copies.items() if copy in there for _, end in sorted(target.ends(copy, of).items())]
 
 
 def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
