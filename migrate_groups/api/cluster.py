@@ -331,10 +331,10 @@ class Cluster(LogCluster):
     def _go_back(self, verb: Verb, run: Path, wait: float = 0.0, *, to: Cluster | None = None) -> WriteResult | None:
         with open_receipt(receipt_in(Path(run)), must_exist=True, by=self._by) as file:
             clients = self._writing_clients()
-            if verb is Verb.ROLLBACK and to is not None:
-                clients = to._writing_clients()._replace(at_source=clients.writer)
-            else:
-                clients = clients._replace(elsewhere=to._reading_client() if to else None)
+            if to is not None:
+                there = to._writing_clients()
+                clients, there = (there, clients) if verb is Verb.ROLLBACK else (clients, there)
+                clients = clients._replace(elsewhere=there.writer)
             execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)
 

@@ -59,7 +59,7 @@ class FleetBack:
         from migrate_groups.migration.hand_over.fleet import MOST_AT_WORK, Part, work_on_each
 
         with opened as clients:
-            named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
+            named, plans = self._planned(clients.writer, clients.elsewhere)
             rows = {part.group: named[part.group].row_of_plan(part, part.result, _DONE) for part in plans}
             due = self._dialogue.agreed(rows, [part.group for part in plans if part.result is not None])
 

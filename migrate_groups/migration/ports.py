@@ -265,14 +265,13 @@ class Clients(NamedTuple):
 
     - writer: writes and reads (kafka-python).
     - second: reads back what was written (confluent-kafka).
-    - elsewhere: reads the groups on the other cluster in a migration between two clusters; otherwise None.
-    - at_source: in a rollback of such a migration, claims on the source group's cluster; None if it is not named.
+    - elsewhere: the client of the other cluster in a migration between two clusters, which reads its groups, and, in a
+      rollback, claims there. None if there is no other cluster, or if a rollback does not name it.
     """
 
     writer: GroupWriter
     second: OffsetsReader
-    elsewhere: GroupReader | None = None
-    at_source: GroupWriter | None = None
+    elsewhere: GroupWriter | None = None
 
 
 class Side(NamedTuple):

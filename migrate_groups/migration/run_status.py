@@ -13,8 +13,8 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
@@ -255,7 +255,7 @@ def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: G
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     started = started_since(reader, file.receipt, elsewhere)
     if started is not None:
-        say_over(BothClusters(elsewhere or reader, reader), started, file, said)
+        say_over(Clusters(elsewhere or reader, reader), started, file, said)
         return ""
     if (resumed := file.receipt.hand_over_to_resume) is not None:
         refuse_moved(file, committed_by_order(reader, [change.order for change in resumed.changes]))

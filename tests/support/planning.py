@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver
 from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
@@ -28,7 +28,9 @@ from tests.support.clock import FakeClock
 
 def prepare(reader, spec: SplitSpec, options: WriteOptions, clock, receipt=NOTHING_WRITTEN, *, hold=False) -> Prepared:
     """Return the plan of a hand-over within one cluster, as it is before the wait for the source group."""
-    return prepare_for(Clusters(reader), WantedHandOver(spec=spec, options=options, receipt=receipt, hold=hold), clock)
+    return prepare_for(
+        one_cluster(reader), WantedHandOver(spec=spec, options=options, receipt=receipt, hold=hold), clock
+    )
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
@@ -38,7 +40,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
         def still_running(self, *observed) -> None:
             progress(*observed)
 
-    steps = CutOver(Clusters(reader), shown, clock, wait=60, events=Watching())
+    steps = CutOver(one_cluster(reader), shown, clock, wait=60, events=Watching())
     final = None
     while final is None:
         steps.wait_for_stop()

@@ -126,9 +126,9 @@ def test_a_rollback_releases_the_claims_of_a_move(move, names_both):
     In the second case it says so, and another run is refused there until the claims are forgotten.
     """
     move.migrate()
-    clients = Clients(move.target, move.target, at_source=move.source if names_both else None)
+    clients = Clients(move.target, move.target, elsewhere=move.source if names_both else None)
     with open_receipt(move.folder / "run" / "receipt.json", read_only=True) as file:
-        plan = plan_way_back(move.target, Verb.ROLLBACK, file, move.clock, clients.at_source)
+        plan = plan_way_back(move.target, Verb.ROLLBACK, file, move.clock, clients.elsewhere)
     (check,) = (each for each in plan.checks if each.name == "journal")
     go(move, Verb.ROLLBACK, clients)
     assert move.there() == {}
@@ -148,9 +148,9 @@ def test_a_rollback_is_not_given_other_clusters(move):
     """A rollback of a move is refused on other clusters, and one of a run on one cluster takes no second cluster."""
     move.migrate()
     with pytest.raises(Refused, match="the old group is on cluster source, --bootstrap-server is other"):
-        go(move, Verb.ROLLBACK, Clients(move.target, move.target, at_source=InMemoryCluster("other")))
+        go(move, Verb.ROLLBACK, Clients(move.target, move.target, elsewhere=InMemoryCluster("other")))
     hand_on(move, move.target, "eu.orders", "x")
-    clients = Clients(move.target, move.target, at_source=move.source)
+    clients = Clients(move.target, move.target, elsewhere=move.source)
     receipt = move.folder / "eu.orders-x" / "receipt.json"
     said = "all groups of this run are on one cluster"
     with open_receipt(receipt) as file, pytest.raises(UsageError, match=said):

@@ -14,7 +14,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.hand_over.clusters import Clusters
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
@@ -32,7 +32,7 @@ def save_files(made, content, prepared, run, execution):
     """Save in the run directory the files that `migrate` keeps after a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
-    keep(Clusters(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
+    keep(one_cluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):

@@ -376,8 +376,9 @@ def _open(verb: Verb, connection: Connection, target: TargetCluster) -> Iterator
     from migrate_groups.planning.run_states import Verb
 
     with connection.open_writer() as clients, ExitStack() as stack:
-        if verb is Verb.ROLLBACK and target.is_named:
+        if target.is_named:
             there = stack.enter_context(target.connection(connection).open_writer())
-            yield there._replace(at_source=clients.writer)
-        else:
-            yield clients._replace(elsewhere=stack.enter_context(target.reader_if_named(connection)))
+            # A rollback writes to the new groups' cluster.
+            clients, there = (there, clients) if verb is Verb.ROLLBACK else (clients, there)
+            clients = clients._replace(elsewhere=there.writer)
+        yield clients

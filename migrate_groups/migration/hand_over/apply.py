@@ -11,8 +11,9 @@ from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import Journal, claim_started, locked, one_cluster, read_journal
+from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known

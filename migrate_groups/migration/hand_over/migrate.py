@@ -17,11 +17,11 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
-from migrate_groups.migration.journal import BothClusters, Journal, claim_started, locked
+from migrate_groups.migration.journal import Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -109,7 +109,8 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     Raises `Refused` if the receipt (the record of the run) or the reviewed plan forbids it; `InvalidInput` if the split
     lacks a topic; `UsageError` for wrong options; `GroupNotFound`.
     """
-    clusters = _clusters(reader, wanted)
+    clusters = Clusters(wanted.mirror.source.groups if wanted.mirror else reader, reader, wanted.mirror)
+    _check_clusters(wanted)
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         shown = _shown(clusters, wanted, file, clock, events)
     if shown is not None:
@@ -126,18 +127,20 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     Raises `Refused` if a check or the user forbids it, or the source group does not stop; `UsageError` or
     `InvalidInput` for wrong input; `GroupNotFound`.
     """
-    writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
-    clients = clients._replace(elsewhere=clusters.elsewhere)
+    writer, run = clients.writer, wanted.run
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
+    clusters = Clusters(at_source, writer, wanted.mirror)
+    _check_clusters(wanted)
+    clients = clients._replace(elsewhere=clusters.elsewhere)
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _agreed_before(wanted, file) or _shown(clusters, wanted, file, clock, events)
         if shown is None:
-            claim_started(BothClusters(at_source, writer), file, clock.now())
+            claim_started(clusters, file, clock.now())
             return None
         stop = _planned_stop(shown, wanted, clusters)
         events.stop_planned(stop)
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
+        journal = until_written.enter_context(locked(clusters, shown.journal, file))
         if wanted.agreed is None:
             run.keep_baseline(shown.reading.rows())
         if wanted.mirror is not None and not wanted.mirror.is_return:
@@ -229,19 +232,18 @@ def _with_stop(execution: Execution, ran_until: datetime | None, resumed: Execut
     return replace(execution, outage=structs.replace(execution.outage, ran_until=ran_until))
 
 
-def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
-    """Return the clusters of a hand-over: one, or two with a mirror.
+def _check_clusters(wanted: MigrateRequest) -> None:
+    """Check which clusters the groups are on.
 
     Raises `InvalidInput` if a target group is the source group, or if two clusters are the same; `UsageError` if
     ``wanted.hold`` is set with two clusters.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
-        return Clusters(target)
-    if wanted.hold:
+    elif wanted.hold:
         raise UsageError("--hold can't join the old group in a move to another cluster: drop --hold")
-    wanted.mirror.check()
-    return Clusters(target, wanted.mirror)
+    else:
+        wanted.mirror.check()
 
 
 def _delivered_again(mirror: Mirror | None, execution: Execution) -> str:
@@ -262,7 +264,7 @@ def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, e
 
 
 def _shown(
-    clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
+    clusters: Clusters[GroupReader], wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
 ) -> Prepared | None:
     """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -273,7 +275,7 @@ def _shown(
     started = started_since(clusters.target, file.receipt, clusters.elsewhere)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
-        say_over(BothClusters(clusters.source, clusters.target), started, file, events)
+        say_over(clusters, started, file, events)
         return None
     with events.working(f"reading group {spec.source}", not_known):
         hand_over = WantedHandOver(
@@ -306,7 +308,7 @@ def _lacks_offsets(plan: Plan) -> bool:
     return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
-def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters) -> PlannedStop:
+def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters[GroupReader]) -> PlannedStop:
     observed, plan = prepared.reading.observed, prepared.plan
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
@@ -344,7 +346,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def keep(
-    clusters: Clusters,
+    clusters: Clusters[GroupReader],
     wanted: MigrateRequest,
     final: Prepared,
     execution: Execution,

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
-from migrate_groups.migration.hand_over.clusters import Clusters, Planned
+from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
-from migrate_groups.migration.journal import BothClusters, Journal, read_journal
+from migrate_groups.migration.journal import Journal, read_journal
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
+from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import EarlyGroups, permissions_unless_hidden, survey
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
@@ -25,7 +27,7 @@ from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Planned
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.row import Row
@@ -108,7 +110,7 @@ class Prepared:
 
 
 def plan_hand_over(
-    clusters: Clusters,
+    clusters: Clusters[GroupReader],
     known: Knowledge,
     reading: Reading,
     wanted: Sequence[Change],
@@ -151,7 +153,7 @@ class WantedHandOver:
     app_principals: Sequence[AppPrincipal] = ()
 
 
-def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prepared:
+def prepare(clusters: Clusters[GroupReader], hand_over: WantedHandOver, clock: Clock) -> Prepared:
     """Return the plan to show to the user while the source group may still run. Reads only.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
@@ -162,7 +164,7 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
     targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
     written = [*targets, *([spec.source] if hand_over.hold else [])]
-    clusters = clusters.for_one_phase()
+    clusters = _for_one_phase(clusters)
     reader = clusters.source
     reader.describe_topics(None)  # one request for all topics, so that none is requested again below
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
@@ -199,7 +201,7 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
     )
     readers = read_by(hand_over.app_principals, planned.changes)
     applications = Applications(readers=readers, acls=clusters.target.acls(readers) if readers else Acls())
-    journal = read_journal(BothClusters(clusters.source, clusters.target), planned.plan, receipt, Verb.HAND_OVER)
+    journal = read_journal(clusters, planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
         (
             *source_barrier.checks,
@@ -220,3 +222,12 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
         source_barrier=source_barrier,
         journal=journal,
     )
+
+
+def _for_one_phase(clusters: Clusters[GroupReader]) -> Clusters[GroupReader]:
+    """Return the clusters with readers that remember topics and permissions while this plan is made."""
+    target, mirror = for_one_phase(clusters.target), clusters.mirror
+    if mirror is None:
+        return one_cluster(target)
+    source = for_one_phase(clusters.source)
+    return Clusters(source, target, mirror._replace(source=mirror.source._replace(groups=source)))

@@ -14,17 +14,10 @@ from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import Client, Clusters, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import (
-    BothClusters,
-    Client,
-    Journal,
-    locked,
-    one_cluster,
-    read_journal,
-    refuse_taken,
-)
+from migrate_groups.migration.journal import Journal, locked, read_journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
@@ -140,7 +133,7 @@ def go_back(
     Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group that had to
     stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed.
     """
-    reader, elsewhere = clients.writer, clients.elsewhere or clients.at_source
+    reader, elsewhere = clients.writer, clients.elsewhere
     if deletion is None and is_done(reader, file, verb, events, elsewhere, watch_again=True):
         return None
     last = file.receipt.last(verb)
@@ -155,7 +148,7 @@ def go_back(
     if deletion and nothing_to_delete(shown, file, events):
         return None
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    with locked(_both(clients.writer, file.receipt, verb, clients.at_source), journal, file) as journal:
+    with locked(_both(clients.writer, file.receipt, verb, elsewhere), journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
         else:
@@ -218,14 +211,14 @@ def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> N
         raise Refused(f"{another}; nothing was written")
 
 
-def _both(client: Client, receipt: Receipt, verb: Verb, source: Client | None) -> BothClusters[Client]:
+def _both(client: Client, receipt: Receipt, verb: Verb, other: Client | None) -> Clusters[Client | None]:
     """Return the clients for claims.
 
-    client: of the cluster that is written to. source: in a rollback of a move, of the source group's cluster.
+    client: of the cluster that is written to. other: of the other cluster of a move; None if it is not named.
     """
     if receipt.elsewhere is None:
         return one_cluster(client)
-    return BothClusters(client, None) if verb is Verb.DELETE_OFFSETS else BothClusters(source, client)
+    return Clusters(client, None) if verb is Verb.DELETE_OFFSETS else Clusters(other, client)
 
 
 def _refuse_lost(shown: Plan, plan: Plan) -> None:
