@@ -24,10 +24,10 @@ from migrate_groups.migration.reading.stop_checkpoint import (
     take_stop_checkpoints,
 )
 from migrate_groups.migration.reading.survey import EarlyGroups, read_early_groups
-from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
+from migrate_groups.migration.reading.take import Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
-from migrate_groups.model.groups import GroupWithOffsets
+from migrate_groups.model.groups import GroupWithOffsets, ObservedGroup
 from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import partitions_of, recreated_topics, topic_ids

@@ -23,7 +23,6 @@ from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
 from migrate_groups.migration.journal import Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import (
@@ -277,7 +276,7 @@ def _shown(
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
         say_over(clusters, started, file, events)
         return None
-    with events.working(f"reading group {spec.source}", not_known):
+    with events.working(f"reading group {spec.source}"):
         hand_over = WantedHandOver(
             spec=spec,
             options=wanted.options,
