@@ -26,7 +26,7 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.run_status import RunStatus, run_status
 from migrate_groups.migration.ways_back import go_back
 from migrate_groups.migration.ways_back.move_back import move_back

@@ -15,7 +15,8 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.clusters import one_cluster
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, keep
+from migrate_groups.migration.hand_over.migrate import keep
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
@@ -31,7 +32,7 @@ from tests.support.planning import prepare
 def save_files(made, content, prepared, run, execution):
     """Save in the run directory the files that `migrate` keeps after a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
-    wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
+    wanted = MigrateRequest(file=file, run=run)
     keep(one_cluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
 
 

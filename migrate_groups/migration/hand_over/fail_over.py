@@ -16,7 +16,7 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, write_plan
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -154,7 +154,7 @@ def _shown(
 def _planned(
     reader: GroupReader, wanted: MigrateRequest, kept: KeptOffsets, file: ReceiptFile, clock: Clock
 ) -> FailOver:
-    reader, spec, options = for_one_phase(reader), wanted.file.spec, wanted.options
+    reader, spec, options = for_one_phase(reader), wanted.file.spec, wanted.file.options
     found = kept.of(spec.source)
     topics = cover(spec, found.source_topics).targets
     moved = {topic for of_group in topics.values() for topic in of_group}

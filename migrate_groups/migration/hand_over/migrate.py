@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,12 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.cut_over import CutOver
-from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
+from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
 from migrate_groups.migration.journal import Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -36,67 +34,19 @@ from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.planning.change import by_group
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.checks.application import AppPrincipal, check_groups
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.across.mirror import Mirror
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
-    """A plan to which the user has agreed before, with other groups of a fleet, and what was seen of the group since.
-
-    - shown: the plan, whose baseline is saved.
-    - topics: the topics of the source group's members since.
-    - ran_until: the last reading in which the source group still ran; None if it was not seen running.
-    """
-
-    shown: Prepared
-    topics: Collection[str] = ()
-    ran_until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrateRequest:
-    """The input of `migrate`, which hands over a source group's offsets to target groups.
-
-    run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
-    group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
-    reviewed. mirror: None if all groups are on one cluster. by: who writes. app_principals: the principals of the
-    applications of the target groups, to check that they may read; each group is a target group. agreed: the plan to
-    carry out; None: make one.
-    """
-
-    file: SplitFile
-    options: WriteOptions
-    run: RunDir
-    wait: float = 600.0
-    hold: bool = False
-    approved: tuple[str, Plan] | None = None
-    mirror: Mirror | None = None
-    by: WrittenBy = NOT_KNOWN
-    app_principals: Sequence[AppPrincipal] = ()
-    agreed: Agreed | None = None
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and topics stay with the source group, or for a wrong principal."""
-        check_groups(self.app_principals, {target.group for target in self.file.spec.targets})
-        if self.hold and self.file.spec.stay:
-            raise UsageError(
-                "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
-            )
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
@@ -277,15 +227,7 @@ def _shown(
         say_over(clusters, started, file, events)
         return None
     with events.working(f"reading group {spec.source}"):
-        hand_over = WantedHandOver(
-            spec=spec,
-            options=wanted.options,
-            receipt=file.receipt,
-            baseline=baseline,
-            hold=wanted.hold,
-            app_principals=wanted.app_principals,
-        )
-        prepared = prepare(clusters, hand_over, clock)
+        prepared = prepare(clusters, wanted, file.receipt, baseline, clock)
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
