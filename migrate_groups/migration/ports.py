@@ -265,13 +265,12 @@ class Clients(NamedTuple):
 
     - writer: writes and reads (kafka-python).
     - second: reads back what was written (confluent-kafka).
-    - elsewhere: the client of the other cluster in a migration between two clusters, which reads its groups, and, in a
-      rollback, claims there. None if there is no other cluster, or if a rollback does not name it.
+    - elsewhere: reads the groups on the other cluster in a migration between two clusters; otherwise None.
     """
 
     writer: GroupWriter
     second: OffsetsReader
-    elsewhere: GroupWriter | None = None
+    elsewhere: GroupReader | None = None
 
 
 class Side(NamedTuple):
