@@ -193,7 +193,7 @@ class FleetCommand:
     ) -> dict[str, FleetPart]:
         """Hand over these groups, and return the outcome of each."""
         from migrate_groups.migration.hand_over.fleet import Fleet, Part
-        from migrate_groups.migration.hand_over.migrate import Agreed
+        from migrate_groups.migration.hand_over.prepared import Agreed
         from migrate_groups.show.fleet import STARTED
 
         parts = [Part["WriteResult | None"](group) for group in agreed]

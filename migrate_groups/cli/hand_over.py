@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from migrate_groups.clock import Clock
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.hand_over.fail_over import FailOver
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest
-    from migrate_groups.migration.hand_over.prepared import Prepared
+    from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, raise_first
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import BothClusters, refuse_taken
+from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -76,7 +77,7 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
 
 
-def say_over(clusters: BothClusters[GroupReader], started: Started, file: ReceiptFile, events: Events) -> None:
+def say_over(clusters: Clusters[GroupReader | None], started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 
     Raises `PartlyApplied` if a source group still consumes or can't be read;

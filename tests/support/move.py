@@ -9,7 +9,8 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.move_back import move_back
 from migrate_groups.mirrors.names import TopicNames
@@ -66,7 +67,7 @@ class Move:
         spec = SplitSpec(source="g", targets=targets, fan_out=True)
         file = SplitFile(content=b"", spec=spec, options=options)
         given = {"run": RunDir(self.folder / "run"), "wait": 60.0, "mirror": self.mirror} | more
-        return MigrateRequest(file=file, options=options, **given)  # type: ignore[arg-type]
+        return MigrateRequest(file=file, **given)  # type: ignore[arg-type]
 
     def plan(self, options: WriteOptions = OPTIONS) -> Plan:
         """Return the plan of a dry run."""

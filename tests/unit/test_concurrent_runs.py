@@ -12,6 +12,7 @@ import pytest
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
@@ -85,7 +86,7 @@ class Shared(Asked):
 
         def run() -> None:
             with suppress(MigrateGroupsError):
-                go_back(Clients(self, self), verb, file, FakeClock(), Events())
+                go_back(one_cluster(Clients(self, self)), verb, file, FakeClock(), Events())
 
         return file, run
 

@@ -16,6 +16,7 @@ from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.migration.across.compare import compare
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import watched
 from migrate_groups.migration.hand_over.fail_over import fail_over, plan_fail_over
@@ -128,11 +129,11 @@ def test_the_run_can_be_shown_and_rolled_back_without_the_lost_cluster(move: Fai
     done = move.fail_over()
     assert done is not None
     with open_receipt(done.path) as file:
-        found = run_status(move.target, file, move.clock, {verb: str(verb) for verb in Verb})
+        found = run_status(one_cluster(move.target), file, move.clock, {verb: str(verb) for verb in Verb})
         answers = {verb: found.of(verb).answer for verb in Verb}
         assert (answers[Verb.HAND_OVER], answers[Verb.ROLLBACK]) == (Answer.ALLOWED, Answer.ALLOWED)
         assert (answers[Verb.HAND_BACK], answers[Verb.DELETE_OFFSETS]) == (Answer.REFUSED, Answer.REFUSED)
-        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
+        go_back(one_cluster(Clients(move.target, move.target)), Verb.ROLLBACK, file, move.clock, Events())
     assert move.there() == {}
 
 

@@ -12,6 +12,7 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
@@ -408,7 +409,7 @@ def test_a_moved_group_hands_nothing_over_to_another_group(move):
         move.migrate(run=RunDir(move.folder / "there"))
     move.groups = ["g"]
     with open_receipt(move.folder / "run" / "receipt.json") as file:
-        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
+        go_back(one_cluster(Clients(move.target, move.target)), Verb.ROLLBACK, file, move.clock, Events())
     move.migrate()
     assert move.there() == {0: 30, 1: 10}
 

@@ -184,7 +184,7 @@ def migrate(
     from migrate_groups.files import split_toml
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.migration.hand_over.prepared import MigrateRequest
     from migrate_groups.planning.checks.application import AppPrincipal
 
     if kept is None:
@@ -214,8 +214,7 @@ def migrate(
     ) -> HandOver:
         written.run.set(run.folder)
         wanted = MigrateRequest(
-            file=file,
-            options=replace(file.options, **given),
+            file=replace(file, options=replace(file.options, **given)),
             run=run,
             wait=seconds,
             hold=hold,

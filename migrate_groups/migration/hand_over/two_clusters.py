@@ -8,7 +8,6 @@ from dataclasses import replace
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
-from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
@@ -22,6 +21,7 @@ from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.decide import starts, with_an_offset
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Planned
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 

@@ -9,7 +9,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.requests import existing_group, own_topics
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
 from migrate_groups.mirrors.names import TopicNames
@@ -58,7 +58,6 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     names = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
-        options=options,
         run=RunDir(folder).of_return,
         mirror=mirror._replace(names=TopicNames(names), is_return=True),
     )
