@@ -43,8 +43,10 @@ def write(
 
     A failed partition raises no error.
     """
+    # What is saved before the second client has answered.
+    save = record if second is None else lambda state: record(_without_second(state))
     execution = _read_back(writer, execution)
-    record(execution)
+    save(execution)
     asked: _SecondReading | None = None
     looked: Execution | None = None
     # No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's
@@ -59,13 +61,13 @@ def write(
             change for change in execution.changes if _is_due(change, attempt) and _turn(change, execution.verb) == turn
         ]
         if todo:
-            execution = _sent(writer, todo, attempt, execution, record)
+            execution = _sent(writer, todo, attempt, execution, save)
             asked = _SecondReading(second, execution)
             if turn == turns[-1]:
                 execution, looked = _read_back_and_look(writer, elsewhere, execution)
             else:
                 execution = _read_back(writer, execution)
-            record(execution if second is None else _without_second(execution))
+            save(execution)
     asked = asked or _SecondReading(second, execution)
     looked = looked or look_at_watched(elsewhere or writer, execution)
     execution = execution.watched_as(looked)

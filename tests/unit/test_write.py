@@ -77,6 +77,23 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     assert states[2] == states[1]
 
 
+def test_no_reading_of_one_client_is_recorded_before_the_other_has_answered():
+    """A write of several steps, and one that is resumed, save "unknown" until the second client has read back.
+
+    So a killed process leaves nothing that the same command would take as read back.
+    """
+    made = cluster()
+    receipt, _ = run(made)
+    changes = [each.unknown("") for each in receipt.changes]
+    deletion = structs.replace(
+        changes[1], group="old", before=changes[1].after, after=None, outcome=Outcome.NOT_ATTEMPTED
+    )
+    states: list[Execution] = []
+    write(made, made, replace(receipt, changes=(*changes, deletion)), states.append)
+    assert outcomes(states[-1]) == [Outcome.CONFIRMED] * 3
+    assert [each for state in states[:-1] for each in outcomes(state) if each is Outcome.CONFIRMED_BY_ONE] == []
+
+
 class InterruptedLater(InMemoryCluster):
     """A cluster on which Ctrl-C interrupts the second write."""
 
