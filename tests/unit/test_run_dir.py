@@ -62,7 +62,7 @@ def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()
 
-    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
+    done = write(made.clients, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
     made.produce("inv", 0, 2)
     save_files(made, b"source", prepared, run, done)
     rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
@@ -91,7 +91,7 @@ def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_pa
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
+    done = write(made.clients, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
     save_files(made, b"", prepared, run, done)
     assert run.after.exists()
     assert not run.offsets.exists()

@@ -131,7 +131,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
                 plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
             refuse_other_run(file, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
-    return watch_afterwards(clients.writer, execution, file, clock, events)
+    return watch_afterwards(clients, execution, file, clock, events)
 
 
 def _reading(wanted: ApplyRequest) -> str:

@@ -135,13 +135,13 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 file.record(execution)
                 until_written.close()
                 keep(clusters, wanted, final, execution, file, clock, events)
-                execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
+                execution = watch_afterwards(clients, execution, file, clock, events)
                 repeated = _delivered_again(wanted.mirror, execution)
                 if repeated:
                     execution = execution.remarked(repeated)
                     file.record(execution)
             if held is not None:
-                execution = watch_after_hold(writer, held, execution, file, clock, events)
+                execution = watch_after_hold(clients, held, execution, file, clock, events)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 

@@ -136,7 +136,7 @@ def go_back(
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
         execution = look_at_watched(reader, last)
         file.record(execution)
-        return watch_afterwards(reader, execution, file, clock, events)
+        return watch_afterwards(clients, execution, file, clock, events)
     way = _WayBack(of_both, verb, file, clock, deletion)
     shown, barrier, journal = way.shown()
     if deletion and nothing_to_delete(shown, file, events):
@@ -158,7 +158,7 @@ def go_back(
             execution = write_plan(clients, plan, file, clock, events, journal)
     if not any(partition.handed_over_by for partition in file.receipt.partition_states.values()):
         return execution  # no source group processes the records of these groups again
-    return watch_afterwards(reader, execution, file, clock, events)
+    return watch_afterwards(clients, execution, file, clock, events)
 
 
 class _WayBack(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from itertools import product
 
@@ -149,7 +148,7 @@ def test_both_clusters_are_named_and_checked(moved):
     assert "the old group is on cluster source, --bootstrap-server is target" in str(refused.value)
     assert "the new groups are on cluster target, --to-bootstrap-server is source" in str(refused.value)
     with pytest.raises(Refused) as refused:
-        moved.go(Verb.DELETE_OFFSETS, moved.source, copy(moved.source))  # two clients of one cluster
+        moved.go(Verb.DELETE_OFFSETS, moved.source, moved.source.other_client())
     assert str(refused.value) == (
         "cluster: the new groups are on cluster target, --to-bootstrap-server is source; nothing was written"
     )

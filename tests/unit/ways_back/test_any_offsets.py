@@ -117,13 +117,13 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     plan = planned(made)
     states: list[Execution] = []
-    write(made, made, Execution.of(plan, FakeClock().now()), states.append)
+    write(made.clients, Execution.of(plan, FakeClock().now()), states.append)
     again = planned(made)
     assert again.intent == plan.intent
     writes = []
     monkeypatch.setattr(made, "alter", lambda *arguments: writes.append(arguments))
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
-    (entry,) = write(made, made, execution, states.append).changes
+    (entry,) = write(made.clients, execution, states.append).changes
     assert entry.before is not None
     assert (entry.outcome, entry.before.offset, entry.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
@@ -137,10 +137,10 @@ def test_a_resumed_run_that_writes_the_offset_from_before_again_has_written_it()
     before = CommittedOffset(offset=3, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=8)}, new={PARTITIONS[0]: before})
     states: list[Execution] = []
-    write(made, made, Execution.of(planned(made), FakeClock().now()), states.append)
+    write(made.clients, Execution.of(planned(made), FakeClock().now()), states.append)
     made.alter("old", {PARTITIONS[0]: before})
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, planned(made), FakeClock().now())
-    execution = write(made, made, execution, states.append)
+    execution = write(made.clients, execution, states.append)
     assert [(each.outcome, each.before, each.after) for each in execution.changes] == [
         (Outcome.CONFIRMED, before, before)
     ]

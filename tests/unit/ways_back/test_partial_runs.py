@@ -88,7 +88,7 @@ def test_a_rollback_that_was_interrupted_does_not_know_whether_its_target_group_
     assert found.verdict is Verdict.NOT_KNOWN
     assert "new t-1: may have been deleted by the rollback that was interrupted" in found.reason
     assert not resumed.refusals(at_the_write=True)
-    execution = write(cluster, cluster, open_receipt.begun(Verb.ROLLBACK, resumed, NOW), lambda execution: None)
+    execution = write(cluster.clients, open_receipt.begun(Verb.ROLLBACK, resumed, NOW), lambda execution: None)
     done = open_receipt.with_execution(execution)
     assert check(plan_rollback(cluster, done), "not committed since") is Verdict.NOT_APPLICABLE
 
@@ -171,7 +171,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     cluster.produce(ADDED.topic, ADDED.partition, 5)
     cluster.commit("new", ADDED, 2)
     plan = plan_hand_back(cluster, receipt, FakeClock())
-    done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
+    done = write(cluster.clients, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
     assert cluster.offsets("old")[ADDED] == CommittedOffset(offset=2, leader_epoch=0)
     partition = receipt.with_execution(done).partition_states["new", "t", 2]
     assert (partition.state, partition.sources, partition.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
