@@ -91,7 +91,7 @@ def _shown(
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_another_cluster(file, reader)
-    if (started := started_since(reader, file.receipt)) is not None:
+    if (started := started_since(one_cluster(reader), file.receipt)) is not None:
         refuse_differences(file, offsets_differently(file.receipt, wanted.rows.rows()))
         say_over(one_cluster(reader), started, file, events)
         return None

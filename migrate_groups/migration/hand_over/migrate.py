@@ -221,7 +221,7 @@ def _shown(
         refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
-    started = started_since(clusters.target, file.receipt, clusters.elsewhere)
+    started = started_since(clusters, file.receipt)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
         say_over(clusters, started, file, events)

@@ -190,7 +190,7 @@ class _WayBack(NamedTuple):
             return plan_rollback(reader, receipt)
         if self.verb is Verb.HAND_BACK:
             return plan_hand_back(reader, receipt, self.clock)
-        return delete_source_offsets(reader, receipt, None if self.clusters.is_one else self.clusters.target)
+        return delete_source_offsets(self.clusters, receipt)
 
 
 def _written(clusters: Clusters[Client], verb: Verb) -> Client:
