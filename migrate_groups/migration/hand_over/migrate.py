@@ -217,7 +217,7 @@ def _shown(
 ) -> Prepared | None:
     """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    if clusters.elsewhere is None:
+    if clusters.is_one:
         refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
@@ -310,7 +310,7 @@ def keep(
         reader = for_one_phase(clusters.target)
         # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
-        known = {} if clusters.elsewhere else bounds
+        known = bounds if clusters.is_one else {}
         after = take_snapshot(reader, groups, clock, known) if execution.is_whole and groups else None
     except MigrateGroupsError as error:
         after = None

@@ -205,7 +205,7 @@ def prepare(
     spec, options = wanted.file.spec, wanted.file.options
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
-    targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
+    targets = [target.group for target in spec.targets] if clusters.is_one else []
     written = [*targets, *([spec.source] if wanted.hold else [])]
     clusters = _for_one_phase(clusters)
     reader = clusters.source
@@ -229,9 +229,9 @@ def prepare(
     with hidden_topics_named(reader):
         moved = knowledge.wanted(reading)
     planned = plan_hand_over(clusters, knowledge, reading, moved)
-    at_source = [each.topic_partition for each in moved] if clusters.elsewhere else []
+    at_source = [] if clusters.is_one else [each.topic_partition for each in moved]
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
-    barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
+    barrier = barrier_of(clusters.target, planned.plan, is_target=not clusters.is_one)
     group = Resource(ResourceType.GROUP, spec.source)
     kept = reading.observed.topics.keys() - {each.topic for each in moved}
     live = LiveSource(
@@ -239,7 +239,7 @@ def prepare(
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
         is_held=wanted.hold,
-        kept=kept if spec.stay and not clusters.elsewhere else None,
+        kept=kept if spec.stay and clusters.is_one else None,
         settle=options.settle,
     )
     readers = read_by(wanted.app_principals, planned.changes)
@@ -255,7 +255,7 @@ def prepare(
         )
     )
     # A running group may commit while offsets are translated. The final plan reads the group again.
-    planned = replace(planned, plan=plan.provisional(("not moved", "removed")) if clusters.elsewhere else plan)
+    planned = replace(planned, plan=plan if clusters.is_one else plan.provisional(("not moved", "removed")))
     return Prepared(
         knowledge=knowledge,
         reading=reading,
