@@ -21,10 +21,10 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.across import compare
-from migrate_groups.migration.across.mirror import MOST_RECORDS, Mirror
 from migrate_groups.migration.advise import shared_groups
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.migration.advise.shared_groups import GroupAdvice
+from migrate_groups.migration.clusters import MOST_RECORDS, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
 from migrate_groups.migration.ports import Clients, GroupReader, Side

@@ -13,7 +13,7 @@ from migrate_groups.text import shell_command, some
 if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
     from migrate_groups.clock import Clock
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.hand_over.fail_over import FailOver
     from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared
     from migrate_groups.migration.ports import Clients, GroupReader

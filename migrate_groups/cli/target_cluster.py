@@ -14,7 +14,7 @@ from migrate_groups.cli.connect import Connection, TargetConnection
 from migrate_groups.errors import UsageError
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ports import GroupReader
 
 MOST_RECORDS = 200_000
@@ -134,7 +134,7 @@ class Copies(NamedTuple):
         otherwise all clients only read. Raises `UsageError` or `InvalidInput` if a ``--rename-topic`` or a
         connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
-        from migrate_groups.migration.across.mirror import Mirror
+        from migrate_groups.migration.clusters import Mirror
         from migrate_groups.mirrors.names import TopicNames
         from migrate_groups.model.renames import Rename
 

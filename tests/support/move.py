@@ -7,7 +7,7 @@ from pathlib import Path
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.hand_over.prepared import MigrateRequest

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Position, Status

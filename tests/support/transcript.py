@@ -23,7 +23,7 @@ import pytest
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.groups import Member

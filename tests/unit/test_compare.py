@@ -8,8 +8,8 @@ import pytest
 
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
 from migrate_groups.migration.across.compare import Comparison, compare
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Method, Status

@@ -14,7 +14,7 @@ from migrate_groups.cli.fleet import FleetCommand
 from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.run_dir import RunDir, file_name
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over import cut_over, migrate
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back import go_back

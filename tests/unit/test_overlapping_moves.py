@@ -11,8 +11,7 @@ import pytest
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import Clusters, writers
+from migrate_groups.migration.clusters import Clusters, Mirror, writers
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients, Side

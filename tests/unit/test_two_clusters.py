@@ -11,8 +11,7 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import one_cluster
+from migrate_groups.migration.clusters import Mirror, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side

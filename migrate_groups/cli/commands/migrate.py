@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from migrate_groups.clock import Clock
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.hand_over.groups_to_move import Reviewed
     from migrate_groups.model.renames import Rename

@@ -334,7 +334,7 @@ def _move_back(
     from migrate_groups.cli.hand_over import HandOver
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ways_back.move_back import move_back
     from migrate_groups.mirrors.names import TopicNames
 

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import copies, find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import similar_groups_named
 from migrate_groups.migration.reading.requests import describe_groups, existing, read_all_committed

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.across.logs import Logs, in_growing_windows
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
 from migrate_groups.mirrors.find_original import find_original
 from migrate_groups.mirrors.find_position import find_position, same_offset

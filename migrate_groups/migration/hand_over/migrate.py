@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,7 +14,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
-from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
@@ -44,9 +43,6 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
-from migrate_groups.migration.clusters import Clusters, one_cluster
+from migrate_groups.migration.clusters import Clusters, Mirror, one_cluster
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.journal import Journal, read_journal
@@ -38,9 +37,6 @@ from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

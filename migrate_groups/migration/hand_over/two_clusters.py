@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed

@@ -8,7 +8,7 @@ from pathlib import Path
 from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.requests import existing_group, own_topics
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
