@@ -167,7 +167,7 @@ class FleetCommand:
             speaker.set(f"{named[group]}: ")
             reviewed = found.reviewed.get(group)
             one = self.hand_over(found.splits[group], self.run.of_group(group), reviewed, clock, None)
-            prepared = one.prepared(reader, mirror)
+            prepared = one.across(mirror).prepared(reader)
             if prepared is not None:
                 one.terminal.planned(prepared.plan, prepared.rows)
             return prepared
@@ -207,8 +207,8 @@ class FleetCommand:
             reviewed = found.reviewed.get(group, (_SHOWN, agreed[group].plan))
             one = self.hand_over(found.splits[group], self.run.of_group(group), reviewed, clock, part)
             before = Agreed(shown=agreed[group], topics=part.topics, ran_until=part.ran_until)
-            one = replace(one, wanted=replace(one.wanted, agreed=before))
-            outcome = one.write(clients, mirror)
+            one = replace(one, wanted=replace(one.wanted, mirror=mirror, agreed=before))
+            outcome = one.write(clients)
             if outcome is not None:
                 one.show_result(outcome)
                 one.check_started()

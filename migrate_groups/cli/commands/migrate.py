@@ -270,7 +270,7 @@ def _dry_run(
     saved = one.terminal.plan_out
     with mirror as opened, written_to.open_reader() as reader:
         # The reader of a comment has the plan in a folder of their own.
-        plan = one.dry_run(reader, opened, _after_dry_run(saved and Path(saved.name)))
+        plan = one.across(opened).dry_run(reader, _after_dry_run(saved and Path(saved.name)))
     if plan is not None:
         plans.conclude_dry_run(plan, _after_dry_run(saved), detailed=detailed)
 
@@ -278,7 +278,7 @@ def _dry_run(
 def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
     one.terminal.check_can_be_asked()
     with mirror as opened, written_to.open_writer() as clients:
-        outcome = one.write(clients, opened)
+        outcome = one.across(opened).write(clients)
     one.conclude(outcome)
 
 

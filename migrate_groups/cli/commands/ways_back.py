@@ -352,10 +352,10 @@ def _move_back(
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         written.run.set(wanted.run.folder)
         if dry_run:
-            if plan := one.dry_run(stack.enter_context(connection.open_reader()), wanted.mirror):
+            if plan := one.dry_run(stack.enter_context(connection.open_reader())):
                 conclude_dry_run(plan)
             return
-        one.conclude(one.write(stack.enter_context(connection.open_writer()), wanted.mirror))
+        one.conclude(one.write(stack.enter_context(connection.open_writer())))
 
 
 @contextmanager
