@@ -135,9 +135,8 @@ class Copies(NamedTuple):
         connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
         from migrate_groups.migration.clusters import Mirror
-        from migrate_groups.mirrors.names import TopicNames
         from migrate_groups.model.renames import Rename
 
-        names = TopicNames(tuple(Rename.parse(each, "--rename-topic") for each in self.rename_topic or []))
+        renames = [Rename.parse(each, "--rename-topic") for each in self.rename_topic or []]
         with source.open_side(writes=writes) as here, target.connection(source).open_side() as there:
-            yield Mirror(here, there, names, self.max_records)
+            yield Mirror(here, there, renames, self.max_records)

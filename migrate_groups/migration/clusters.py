@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.migration.ports import Clients, GroupWriter, Side
-from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.renames import Rename
 
 Client = TypeVar("Client")
 Client_co = TypeVar("Client_co", covariant=True)
@@ -17,14 +18,14 @@ MOST_RECORDS = 200_000
 class Mirror(NamedTuple):
     """The cluster of the source group, and the cluster to which a mirror copies the group's topics.
 
-    names: finds the names of the copies. most_records: the highest number of records of a partition that are read on
-    each cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns
-    to the topics on the target cluster that a mirror has copied.
+    renames: as of `names_of_copies`. most_records: the highest number of records of a partition that are read on each
+    cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns to
+    the topics on the target cluster that a mirror has copied.
     """
 
     source: Side
     target: Side
-    names: TopicNames
+    renames: Sequence[Rename] = ()
     most_records: int = MOST_RECORDS
     is_return: bool = False
 

@@ -336,7 +336,6 @@ def _move_back(
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ways_back.move_back import move_back
-    from migrate_groups.mirrors.names import TopicNames
 
     path = receipt_in(run)
     receipt = receipt_json.load(path)
@@ -346,7 +345,7 @@ def _move_back(
     with ExitStack() as stack:
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
-        mirror = Mirror(there, here, TopicNames(), how.max_records)
+        mirror = Mirror(there, here, most_records=how.max_records)
         wanted = move_back(receipt, path.parent, mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())

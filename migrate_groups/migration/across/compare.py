@@ -111,7 +111,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
     committed = _committed(source.groups, groups)
     there = read_all_committed(target.groups, groups)
     topics = target.groups.describe_topics(None)
-    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
+    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.renames)
     offsets = {
         group: [
             TranslatedOffset(

@@ -100,7 +100,7 @@ def _in_copies(
     topics = target.describe_topics(None)
     translated = {each.source: each for each in translation.partitions}
     # A check needs these copies to find committed offsets that the target groups already have.
-    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.names)
+    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.renames)
     cluster_id = target.cluster_id()
     moved = []
     for change in started:
