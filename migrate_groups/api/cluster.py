@@ -22,8 +22,7 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.properties import load_properties
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import migrate

@@ -67,12 +67,6 @@ class Barrier:
                 return
 
 
-def shown_with_barrier(reader: GroupReader, plan: Plan) -> tuple[Plan, Barrier]:
-    """Return a plan as it is shown to the user, and how to wait for commits before it is made again. Reads only."""
-    barrier = barrier_of(reader, plan)
-    return plan.with_checks(barrier.checks), barrier
-
-
 def barrier_of(reader: GroupReader, plan: Plan, *, is_target: bool = False) -> Barrier:
     """Return how to wait for commits of the groups of a plan. Reads only.
 

@@ -1,16 +1,45 @@
-"""The clusters of a command that hands over, or that undoes a hand-over: one, or two with a mirror between them."""
+"""The clusters of a command: one, or two between which a mirror copies topics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
 
-from migrate_groups.migration.ports import Clients, GroupWriter
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.errors import InvalidInput
+from migrate_groups.migration.ports import Clients, GroupWriter, Side
+from migrate_groups.model.renames import Rename
 
 Client = TypeVar("Client")
 Client_co = TypeVar("Client_co", covariant=True)
+MOST_RECORDS = 200_000
+"""The default for the largest number of offsets of a partition that are read on each cluster."""
+
+
+class Mirror(NamedTuple):
+    """The cluster of the source group, and the cluster to which a mirror copies the group's topics.
+
+    renames: as of `names_of_copies`. most_records: the highest number of records of a partition that are read on each
+    cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns to
+    the topics on the target cluster that a mirror has copied.
+    """
+
+    source: Side
+    target: Side
+    renames: Sequence[Rename] = ()
+    most_records: int = MOST_RECORDS
+    is_return: bool = False
+
+    @property
+    def source_writer(self) -> GroupWriter:
+        """The writer on the source cluster, for probe groups. Raises ``ValueError`` if it was not opened to write."""
+        if self.source.writer is None:
+            raise ValueError("the source cluster is opened for a dry run: open it to write")
+        return self.source.writer
+
+    def check(self) -> None:
+        """Raise `InvalidInput` if source and target are the same cluster."""
+        if self.source.groups.cluster_id() == self.target.groups.cluster_id():
+            raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")
 
 
 class Clusters(NamedTuple, Generic[Client_co]):

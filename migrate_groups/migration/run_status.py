@@ -248,7 +248,7 @@ def _answered(verb: Verb, ask: Callable[[_Said], str]) -> Next:
 
 def _hand_over(clusters: Clusters[GroupReader], file: ReceiptFile, said: _Said) -> str:
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    started = started_since(clusters.target, file.receipt, clusters.elsewhere)
+    started = started_since(clusters, file.receipt)
     if started is not None:
         say_over(clusters, started, file, said)
         return ""

@@ -38,17 +38,14 @@ class Started:
     lost: tuple[str, ...]
 
 
-def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
+def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started | None:
     """Return which target groups have started since offsets were last handed over to them; None if none has started.
 
     A group has started if it has members, or has committed beyond the offsets that it was given; a share group, if it
-    has had members. The result is also None if the hand-over is incomplete, was undone, or was on clusters other than
-    those of the readers.
-
-    elsewhere: reads source groups that are on another cluster.
+    has had members. The result is also None if the hand-over is incomplete, was undone, or was on other clusters.
     """
-    execution = receipt.hand_over_to_resume
-    if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
+    execution, reader = receipt.hand_over_to_resume, clusters.target
+    if execution is None or not _is_of_these_clusters(execution, clusters):
         return None
     # The hand-over to resume lacks partitions that were rolled back or handed back.
     written = receipt.last_hand_over.changes if receipt.last_hand_over else ()
@@ -73,7 +70,7 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    seen = look_at_watched(elsewhere or reader, execution)
+    seen = look_at_watched(clusters.source, execution)
     return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
 
 
@@ -103,9 +100,9 @@ def say_over(clusters: Clusters[GroupReader | None], started: Started, file: Rec
     events.said(f"{handed_over}; nothing was written")
 
 
-def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
+def _is_of_these_clusters(execution: Execution, clusters: Clusters[GroupReader]) -> bool:
     source = None if execution.is_fail_over else execution.translation
-    here = reader.cluster_id(), elsewhere.cluster_id() if elsewhere else None
+    here = clusters.target.cluster_id(), clusters.elsewhere.cluster_id() if clusters.elsewhere else None
     return here == (execution.cluster_id, source.cluster_id if source else None)
 
 

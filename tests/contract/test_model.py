@@ -10,6 +10,7 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.requests import read_committed
@@ -66,7 +67,11 @@ class Side:
         return self._write(plan_hand_back(self.writer, dice.choice(self.receipts), FakeClock()))
 
     def clean_up(self, dice: random.Random) -> object:
-        return self._write(delete_source_offsets(self.writer, dice.choice(self.receipts))) if self.receipts else None
+        return (
+            self._write(delete_source_offsets(one_cluster(self.writer), dice.choice(self.receipts)))
+            if self.receipts
+            else None
+        )
 
     def _write(self, plan) -> object:
         verdicts = {

@@ -196,7 +196,7 @@ def test_kills_while_both_run_at_once(seeds):
         if [5, 6] not in made.both().values():
             file, _ = commands[Verb.DELETE_OFFSETS]
             assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}, seed
-            plan = delete_source_offsets(made, file.receipt)
+            plan = delete_source_offsets(one_cluster(made), file.receipt)
             assert "apply --restore" in next(each.reason for each in plan.checks if each.name == "taken over"), seed
     assert kills > len(seeds) / 4
 

@@ -11,14 +11,12 @@ from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.run_status import Answer, run_status
 from migrate_groups.migration.ways_back.move_back import move_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.run_states import Verb
@@ -132,7 +130,7 @@ def test_the_claims_say_who_has_the_topics(move: Move):
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        (lambda back: Mirror(back.target, back.source, TopicNames()), Refused, "cluster: the old group is on cluster"),
+        (lambda back: Mirror(back.target, back.source), Refused, "cluster: the old group is on cluster"),
         (lambda back: back._replace(source=back.target), Refused, "cluster"),
     ],
 )

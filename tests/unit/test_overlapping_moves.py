@@ -11,13 +11,11 @@ import pytest
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import Clusters, writers
+from migrate_groups.migration.clusters import Clusters, Mirror, writers
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -169,7 +167,7 @@ def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move
     back = Mirror(
         Side(move.target, InMemoryRecords(move.target), move.target),
         Side(move.source, InMemoryRecords(move.source)),
-        TopicNames((Rename.parse("eu.orders=orders", "--rename-topic"),)),
+        [Rename.parse("eu.orders=orders", "--rename-topic")],
     )
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = move.wanted(replace(OPTIONS, on_existing="overwrite"), run=RunDir(move.folder / "back"), mirror=back)

@@ -11,13 +11,12 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.clusters import one_cluster
+from migrate_groups.migration.clusters import Mirror, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back
-from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -175,7 +174,7 @@ def test_what_cannot_be_moved(move):
     move.target.create_topic("orders", 2)
     with pytest.raises(InvalidInput, match="--rename-topic"):
         move.plan()
-    move.mirror = move.mirror._replace(names=TopicNames((Rename.parse("orders=us.orders", "--rename-topic"),)))
+    move.mirror = move.mirror._replace(renames=[Rename.parse("orders=us.orders", "--rename-topic")])
     verdict, reason = move.verdict("translated offsets")
     assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
     move.mirror = move.mirror._replace(target=move.mirror.source)
@@ -318,8 +317,8 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
     move.copy(0, 50)
     move.migrate()
     move.source.create_topic("us.eu.orders", 2)
-    names = TopicNames((Rename.parse("eu.orders=us.eu.orders", "--rename-topic"),))
-    back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, names)
+    renames = [Rename.parse("eu.orders=us.eu.orders", "--rename-topic")]
+    back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, renames)
     wanted = move.wanted(OPTIONS, mirror=back)
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = replace(wanted, file=replace(wanted.file, spec=spec))
@@ -375,9 +374,9 @@ def test_two_topics_with_one_copy(move):
     move.source.create_topic("eu.orders", 2)
     move.commit(30, 10)
     move.copy(0, 50)
-    assert move.mirror.names.of(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
+    assert names_of_copies(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
     with pytest.raises(InvalidInput, match=r"have one copy, 'eu\.orders'"):
-        move.mirror.names.of(["orders", "eu.orders"], ["eu.orders"])
+        names_of_copies(["orders", "eu.orders"], ["eu.orders"])
 
 
 def test_a_moved_group_hands_nothing_over_to_another_group(move):

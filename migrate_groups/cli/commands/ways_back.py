@@ -334,9 +334,8 @@ def _move_back(
     from migrate_groups.cli.hand_over import HandOver
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ways_back.move_back import move_back
-    from migrate_groups.mirrors.names import TopicNames
 
     path = receipt_in(run)
     receipt = receipt_json.load(path)
@@ -346,16 +345,16 @@ def _move_back(
     with ExitStack() as stack:
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
-        mirror = Mirror(there, here, TopicNames(), how.max_records)
+        mirror = Mirror(there, here, most_records=how.max_records)
         wanted = move_back(receipt, path.parent, mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         written.run.set(wanted.run.folder)
         if dry_run:
-            if plan := one.dry_run(stack.enter_context(connection.open_reader()), wanted.mirror):
+            if plan := one.dry_run(stack.enter_context(connection.open_reader())):
                 conclude_dry_run(plan)
             return
-        one.conclude(one.write(stack.enter_context(connection.open_writer()), wanted.mirror))
+        one.conclude(one.write(stack.enter_context(connection.open_writer())))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
@@ -91,7 +91,7 @@ def _shown(
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_another_cluster(file, reader)
-    if (started := started_since(reader, file.receipt)) is not None:
+    if (started := started_since(one_cluster(reader), file.receipt)) is not None:
         refuse_differences(file, offsets_differently(file.receipt, wanted.rows.rows()))
         say_over(one_cluster(reader), started, file, events)
         return None
@@ -102,8 +102,8 @@ def _shown(
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
     journal = read_journal(one_cluster(reader), plan, file.receipt, Verb.HAND_OVER)
-    plan, barrier = shown_with_barrier(reader, plan)
-    return plan.with_checks(journal.checks), barrier, journal
+    barrier = barrier_of(reader, plan)
+    return plan.with_checks((*barrier.checks, *journal.checks)), barrier, journal
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:

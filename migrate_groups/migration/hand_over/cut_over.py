@@ -102,7 +102,7 @@ class CutOver:
         for a replica is beyond the log end offset.
         """
         if not self._offsets_topic:
-            readers = [self._reader, *([self._clusters.target] if self._clusters.elsewhere else [])]
+            readers = [self._reader] if self._clusters.is_one else [self._reader, self._clusters.target]
             self._checkpoints = take_stop_checkpoints(readers, self._clock, self._events)
 
     def wait_for_stop(self) -> None:
@@ -214,7 +214,7 @@ class CutOver:
         """Do what later saves time, during the wait: connect, and read what hardly changes."""
         reader, shown, self._is_ready = self._reader, self._shown, True
         self._settled, self._targets, self._offsets_topic = {}, {}, ()
-        if self._clusters.elsewhere:
+        if not self._clusters.is_one:
             return
         topics: dict[str, set[str]] = defaultdict(set)
         for change in shown.plan.changes:

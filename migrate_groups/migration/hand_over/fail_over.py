@@ -14,7 +14,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, write_plan
-from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
@@ -142,7 +142,7 @@ def _shown(
     reader: GroupReader, wanted: MigrateRequest, kept: KeptOffsets, file: ReceiptFile, clock: Clock, events: Events
 ) -> FailOver | None:
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    if (started := started_since(reader, file.receipt)) is not None:
+    if (started := started_since(one_cluster(reader), file.receipt)) is not None:
         say_over(Clusters(None, reader), started, file, events)
         return None
     found = _planned(reader, wanted, kept, file, clock)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,7 +14,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
-from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
@@ -44,9 +43,6 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
@@ -217,11 +213,11 @@ def _shown(
 ) -> Prepared | None:
     """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    if clusters.elsewhere is None:
+    if clusters.is_one:
         refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
-    started = started_since(clusters.target, file.receipt, clusters.elsewhere)
+    started = started_since(clusters, file.receipt)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
         say_over(clusters, started, file, events)
@@ -310,7 +306,7 @@ def keep(
         reader = for_one_phase(clusters.target)
         # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
-        known = {} if clusters.elsewhere else bounds
+        known = bounds if clusters.is_one else {}
         after = take_snapshot(reader, groups, clock, known) if execution.is_whole and groups else None
     except MigrateGroupsError as error:
         after = None

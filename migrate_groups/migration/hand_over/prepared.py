@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
-from migrate_groups.migration.clusters import Clusters, one_cluster
+from migrate_groups.migration.clusters import Clusters, Mirror, one_cluster
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.journal import Journal, read_journal
@@ -38,9 +37,6 @@ from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +201,7 @@ def prepare(
     spec, options = wanted.file.spec, wanted.file.options
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
-    targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
+    targets = [target.group for target in spec.targets] if clusters.is_one else []
     written = [*targets, *([spec.source] if wanted.hold else [])]
     clusters = _for_one_phase(clusters)
     reader = clusters.source
@@ -229,9 +225,9 @@ def prepare(
     with hidden_topics_named(reader):
         moved = knowledge.wanted(reading)
     planned = plan_hand_over(clusters, knowledge, reading, moved)
-    at_source = [each.topic_partition for each in moved] if clusters.elsewhere else []
+    at_source = [] if clusters.is_one else [each.topic_partition for each in moved]
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
-    barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
+    barrier = barrier_of(clusters.target, planned.plan, is_target=not clusters.is_one)
     group = Resource(ResourceType.GROUP, spec.source)
     kept = reading.observed.topics.keys() - {each.topic for each in moved}
     live = LiveSource(
@@ -239,7 +235,7 @@ def prepare(
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
         is_held=wanted.hold,
-        kept=kept if spec.stay and not clusters.elsewhere else None,
+        kept=kept if spec.stay and clusters.is_one else None,
         settle=options.settle,
     )
     readers = read_by(wanted.app_principals, planned.changes)
@@ -255,7 +251,7 @@ def prepare(
         )
     )
     # A running group may commit while offsets are translated. The final plan reads the group again.
-    planned = replace(planned, plan=plan.provisional(("not moved", "removed")) if clusters.elsewhere else plan)
+    planned = replace(planned, plan=plan if clusters.is_one else plan.provisional(("not moved", "removed")))
     return Prepared(
         knowledge=knowledge,
         reading=reading,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
@@ -100,7 +100,7 @@ def _in_copies(
     topics = target.describe_topics(None)
     translated = {each.source: each for each in translation.partitions}
     # A check needs these copies to find committed offsets that the target groups already have.
-    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.names)
+    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.renames)
     cluster_id = target.cluster_id()
     moved = []
     for change in started:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Client, Clusters, one_cluster, writers
 from migrate_groups.migration.events import Events
@@ -174,8 +174,8 @@ class _WayBack(NamedTuple):
         """Return the plan to show to the user, how to wait for commits before it is made again, and the claims."""
         plan, receipt = self.plan(), self.file.receipt
         journal = read_journal(_with_claims(self.clusters, receipt, self.verb), plan, receipt, self.verb)
-        plan, barrier = shown_with_barrier(_written(self.clusters, self.verb), plan)
-        plan = plan.with_checks(journal.checks)
+        barrier = barrier_of(_written(self.clusters, self.verb), plan)
+        plan = plan.with_checks((*barrier.checks, *journal.checks))
         is_hand_back = self.verb is Verb.HAND_BACK
         return plan.provisional(("targets", "not moved")) if is_hand_back else plan, barrier, journal
 
@@ -190,7 +190,7 @@ class _WayBack(NamedTuple):
             return plan_rollback(reader, receipt)
         if self.verb is Verb.HAND_BACK:
             return plan_hand_back(reader, receipt, self.clock)
-        return delete_source_offsets(reader, receipt, None if self.clusters.is_one else self.clusters.target)
+        return delete_source_offsets(self.clusters, receipt)
 
 
 def _written(clusters: Clusters[Client], verb: Verb) -> Client:

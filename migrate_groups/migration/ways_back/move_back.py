@@ -8,11 +8,10 @@ from pathlib import Path
 from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.requests import existing_group, own_topics
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.renames import Rename
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -55,9 +54,9 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     stay = sorted(own_topics(reader, existing_group(reader, groups[0])) - copies)
     spec = SplitSpec(source=groups[0], targets=(target,), stay=tuple(map(TopicPattern, stay)))
     options = replace(hand_over.options, on_existing="forward", accept_reread=0, trust_copy=())
-    names = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
+    renames = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
         run=RunDir(folder).of_return,
-        mirror=mirror._replace(names=TopicNames(names), is_return=True),
+        mirror=mirror._replace(renames=renames, is_return=True),
     )

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -104,7 +105,7 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
     made.create_topic("other", 1)
     receipt = migrate(made)
     made.commit("old", TopicPartition("other", 0), 0)
-    undo(made, delete_source_offsets(made, Receipt((receipt,))))
+    undo(made, delete_source_offsets(one_cluster(made), Receipt((receipt,))))
     assert {each.topic for each in made.offsets("old")} == {"other"}
 
 
@@ -156,9 +157,9 @@ def test_ways_back_that_would_repeat_records_are_refused():
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)
     assert plan_rollback(made, Receipt((receipt,))).verdict is Verdict.REFUSE
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("new", PARTITIONS[0], 4)
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.REFUSE
 
 
 @pytest.mark.parametrize("sign", ["none", "member", "commit"])
@@ -173,7 +174,11 @@ def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(si
         made.join("new", Member(member_id="m", client_id="app", host="/h", assignment=frozenset(PARTITIONS)))
     elif sign == "commit":
         made.commit("new", PARTITIONS[0], 6)
-    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    (found,) = (
+        each
+        for each in delete_source_offsets(one_cluster(made), Receipt((receipt,))).checks
+        if each.name == "taken over"
+    )
     assert found.verdict is (Verdict.WARN if sign == "none" else Verdict.PASS)
     assert ("target group new not seen to run" in found.reason) == (sign == "none")
 
@@ -186,7 +191,11 @@ def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=8)})
     receipt = migrate(made)
     made.alter("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
-    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    (found,) = (
+        each
+        for each in delete_source_offsets(one_cluster(made), Receipt((receipt,))).checks
+        if each.name == "taken over"
+    )
     assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -204,7 +205,7 @@ def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})
     cluster.join("old", Member(member_id="m", client_id="m", host="/h", assignment=held, subscription=subscribed))
-    plan = delete_source_offsets(cluster, receipt)
+    plan = delete_source_offsets(one_cluster(cluster), receipt)
     assert check(plan, "stopped") is verdict
     assert {(change.group, change.after, change.source_group) for change in plan.changes} == {("old", None, None)}
     assert [change.before and change.before.offset for change in plan.changes] == [4, 6]
@@ -217,4 +218,4 @@ def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
         plan_hand_back(cluster, refused, FakeClock())
     with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):
-        delete_source_offsets(cluster, refused)
+        delete_source_offsets(one_cluster(cluster), refused)
