@@ -29,7 +29,7 @@ from migrate_groups.kafka.client import Unreachable
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox import broker
+from migrate_groups.sandbox import broker, restart
 from migrate_groups.show import short_results
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 from tests.support.documents import DOCS, SCHEMAS, name_of, parsed
@@ -396,11 +396,17 @@ def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
     """Replace the Kafka that sandbox and demo start by a fake one with two brokers, which ends at once."""
-    nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
+    nodes = [
+        SimpleNamespace(
+            node_id=each, bootstrap_servers=f"h:{each}", pid=each * 10, kept=SimpleNamespace(server_pid=each * 10)
+        )
+        for each in (1, 2)
+    ]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):
         monkeypatch.setattr(command, "find_kafka", lambda **_: (SimpleNamespace(version="4.1.0"), None))
     monkeypatch.setattr(broker, "start_sandbox", lambda *_, **__: nullcontext(made))
+    monkeypatch.setattr(restart, "serve", lambda *_: made.wait())
     return made
 
 
