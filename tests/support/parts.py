@@ -64,8 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """A scheduler that gives each worker whole groups of tests in order, and tests without a group one by one.
 
-    The tests of a group share a fixture that starts slowly: Spark, or a special broker. `--dist loadgroup` of
-    pytest-xdist 3.8.0 would do this, but does not work with pytest 9.2.
+    A group is a module, or several modules that share a fixture that starts slowly: Spark, or a special broker. `--dist
+    loadgroup` of pytest-xdist 3.8.0 would do this, but does not work with pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -95,7 +95,7 @@ def _group(path: Path) -> str:
         if part == "broker" and module in modules:
             return kind
     group = f"{part}/{module}"
-    return "" if part == "unit" or group in _ONE_BY_ONE else group
+    return "" if group in _ONE_BY_ONE else group
 
 
 def _place(nodeid: str, long: Collection[str]) -> tuple[int, bool, int]:
