@@ -14,8 +14,8 @@ from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.private import (
-    Client,
+from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.schemas import (
     ConsumerGroupDescribeRequest,
 )
 from migrate_groups.kafka.wire import MISSING, KafkaErrorClass, by_topic

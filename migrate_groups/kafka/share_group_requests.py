@@ -9,9 +9,9 @@ import kafka.errors as kafka_errors
 
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.group_requests import FetchedOffset, by_coordinator, note, note_descriptions
-from migrate_groups.kafka.private import (
+from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.schemas import (
     AlterShareGroupOffsetsRequest,
-    Client,
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
     ShareGroupDescribeRequest,

@@ -181,7 +181,7 @@ def run_status(
         Verb.DELETE_OFFSETS: lambda said: _way_back(clusters, Verb.DELETE_OFFSETS, file, clock, said),
     }
     is_there = is_lost and last is not None and reader.cluster_id() == last.cluster_id
-    another = "" if is_there else another_cluster(reader, receipt, there)
+    another = "" if is_there else another_cluster(clusters, receipt)
     returned = "" if another else _returned(file)
     answers = [
         Next(verb=verb, answer=Answer.REFUSED, reason=another or returned)

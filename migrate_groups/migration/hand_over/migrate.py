@@ -73,8 +73,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     `InvalidInput` for wrong input; `GroupNotFound`.
     """
     writer, run = clients.writer, wanted.run
-    at_source = wanted.mirror.source_writer if wanted.mirror else writer
-    clusters = Clusters(at_source, writer, wanted.mirror)
+    clusters = Clusters(wanted.mirror.source_writer if wanted.mirror else writer, writer, wanted.mirror)
     _check_clusters(wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
@@ -113,7 +112,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
             with holding if wanted.hold else nullcontext() as held:
                 with (
-                    after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
+                    after_barrier(clusters.source, shown.source_barrier, events) as passed_at_source,
                     after_barrier(writer, shown.barrier, events) as passed,
                 ):
                     steps.take_checkpoints()

@@ -205,7 +205,7 @@ def _check_both(clusters: Clusters[GroupReader], receipt: Receipt) -> None:
     """
     if receipt.executions:
         check_clusters_named(receipt.last_hand_over or receipt.executions[-1], is_target_named=True)
-    if another := another_cluster(clusters.source, receipt, clusters.target):
+    if another := another_cluster(clusters, receipt):
         raise Refused(f"{another}; nothing was written")
 
 

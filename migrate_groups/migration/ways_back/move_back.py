@@ -8,7 +8,7 @@ from pathlib import Path
 from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.clusters import Mirror
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.requests import existing_group, own_topics
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
@@ -37,7 +37,7 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     if hand_over is None:
         raise Refused("nothing to hand back: this run wrote nothing")
     check_clusters_named(hand_over, is_target_named=True)
-    if another := another_cluster(mirror.target.groups, receipt, mirror.source.groups):
+    if another := another_cluster(Clusters(mirror.target.groups, mirror.source.groups), receipt):
         raise Refused(f"{another}; nothing was written")
     moved = hand_over.translation
     if moved is None:  # check_clusters_named has refused it
