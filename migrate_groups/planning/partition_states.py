@@ -66,7 +66,7 @@ def _fold_hand_over(states: dict[Order, PartitionState], execution: Execution) -
     for change in execution.changes:
         # A refused partition is not handed over, unless its offset may have been in place.
         if change.outcome is Outcome.REFUSED:
-            if not change.own and change.order in states:
+            if not change.own and change.order in states and states[change.order].state is not State.NEW:
                 continue
             state = State.HANDED_OVER if change.own else State.NEW
         else:

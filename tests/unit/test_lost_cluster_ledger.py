@@ -1,4 +1,4 @@
-"""Count every record over a fail-over and the return, with kills of the mirror and of the tool, on clusters in memory.
+"""Count every record over a fail-over and the return, with kills of the mirror, the tool and brokers, in memory.
 
 The clusters, the mirror and the applications are simulated; the tool is the real one.
 """
@@ -9,12 +9,15 @@ import random
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
 
 import pytest
 
-from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, PartlyApplied, Refused
 from migrate_groups.files import kept_offsets_json
 from migrate_groups.migration.across.compare import compare
 from migrate_groups.migration.events import Events
@@ -22,7 +25,9 @@ from migrate_groups.migration.hand_over.fail_over import fail_over, plan_fail_ov
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.write_result import WriteResult
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.any_order.seams import start_at_once
 from tests.support.in_memory import Asked, InMemoryCluster
 from tests.support.move import OPTIONS, Move
 
@@ -34,18 +39,94 @@ class Killed(BaseException):
 
 
 class Mortal(Asked):
-    """A cluster that kills its client at a request, except one of the second client, which waits in another thread.
+    """A cluster that kills its client at a request, or whose broker is killed and does not answer some requests.
 
-    until: the number of requests before; None: it does not kill.
+    until: the number of requests before it kills its client; None: it does not. loss: at which request its broker is
+    lost, by name or number, and how many requests it then does not answer. A write without an answer was carried out,
+    or not.
     """
 
     until: int | None = None
+    loss: tuple[str | int, int] | None = None
+    lost = range(0)
+    """The numbers of the requests that are not answered."""
+    rng: random.Random
+    asked = unanswered = 0
 
     def before_request(self, name: str) -> None:
-        if self.until is not None and threading.current_thread() is threading.main_thread():
+        if self.until is not None:
             self.until -= 1
             if self.until < 0:
                 raise Killed(name)
+        self.asked += 1
+        if self.loss and self.loss[0] in (name, self.asked):
+            self.lost, self.loss = range(self.asked, self.asked + self.loss[1]), None
+        if self.is_lost and name not in _ANSWERED_EACH:
+            self._refuse()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the broker answers no request now."""
+        return self.asked in self.lost
+
+    def _refuse(self) -> NoReturn:
+        self.unanswered += 1
+        raise _silent()
+
+    def _answered(self, answered: Callable[[], Mapping[str, Any]], groups: Collection[str]) -> Mapping[str, Any]:
+        """Return an error for each group if the broker is lost, as the real client does."""
+        if not self.is_lost:
+            return answered()
+        self.unanswered += 1
+        return {group: _silent() for group in groups}
+
+    def describe_groups(self, groups):
+        return self._answered(lambda: super(Mortal, self).describe_groups(groups), groups)
+
+    def describe_with_offsets(self, wanted):
+        return self._answered(lambda: super(Mortal, self).describe_with_offsets(wanted), wanted)
+
+    def committed(self, wanted, *, wait: bool = True):
+        return self._answered(lambda: super(Mortal, self).committed(wanted, wait=wait), wanted)
+
+    def alter_offsets(self, offsets):
+        silence = {group: dict.fromkeys(of_group, _SILENCE) for group, of_group in offsets.items()}
+        return self._written(lambda: super(Mortal, self).alter_offsets(offsets), silence)
+
+    def delete_offsets(self, partitions):
+        silence = {group: dict.fromkeys(of_group, _SILENCE) for group, of_group in partitions.items()}
+        return self._written(lambda: super(Mortal, self).delete_offsets(partitions), silence)
+
+    def delete_groups(self, groups):
+        return self._written(lambda: super(Mortal, self).delete_groups(groups), dict.fromkeys(groups, _SILENCE))
+
+    def commit_probes(self, probes, partition):
+        silence = dict.fromkeys(probes, _SILENCE)
+        return self._written(lambda: super(Mortal, self).commit_probes(probes, partition), silence)
+
+    def _written(self, write: Callable[[], Mapping[str, Any]], silence: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answers to a write; ``silence`` if the broker is lost, before or after it has carried it out."""
+        if not self.is_lost:
+            return write()
+        self.unanswered += 1
+        if self.rng.random() < 0.5:
+            write()
+        return silence
+
+    def records(self, partition, span, *, committed_only: bool):
+        if self.is_lost:
+            self._refuse()
+        return super().records(partition, span, committed_only=committed_only)
+
+
+_SILENCE = WriteAnswer(answer=Answer.UNKNOWN, error="KafkaConnectionError: connection lost")
+_WRITES = ("alter_offsets", "delete_offsets", "delete_groups", "commit_probes")
+_ANSWERED_EACH = {"describe_groups", "describe_with_offsets", "committed", "at_once", "round_trip", *_WRITES}
+"""Requests without a broker's answer that raise no error as a whole."""
+
+
+def _silent() -> ClusterUnavailable:
+    return ClusterUnavailable("the broker does not answer")
 
 
 class Ledger(Move):
@@ -61,7 +142,10 @@ class Ledger(Move):
         self.copied: list[list[int]] = [[], []]
         self.position = [0, 0]
         self.commit(0, 0)
-        self.kills = 0
+        self.kills = self.losses = 0
+        for each in (self.source, self.target):
+            assert isinstance(each, Mortal)
+            each.rng = rng
 
     def produce(self) -> None:
         for number in range(2):
@@ -97,21 +181,50 @@ class Ledger(Move):
                 cluster.commit("g", partition, until)
 
     def compares(self) -> None:
-        kept = compare(self.mirror, ["g"], self.clock).kept
-        if len(kept.starts(0)) == 2:
-            kept_offsets_json.save(kept, self.kept)
+        """Keep the translated offsets. At times a broker is lost meanwhile; then the last ones stay kept."""
+        with self._a_broker_lost(0.3, self.source, self.target), suppress(ClusterUnavailable):
+            kept = compare(self.mirror, ["g"], self.clock).kept
+            if len(kept.starts(0)) == 2:
+                kept_offsets_json.save(kept, self.kept)
+
+    @contextmanager
+    def _a_broker_lost(self, how_often: float, *clusters: InMemoryCluster) -> Iterator[None]:
+        """Lose a broker at times, during some requests of a ``with`` block, or the leader of a partition in all of it.
+
+        The applications and the mirror have stopped, or retry until it is there again.
+        """
+        lost = self.rng.choice([each for each in clusters if isinstance(each, Mortal)])
+        leaderless = None
+        if self.rng.random() < how_often:
+            if self.rng.random() < 0.3:
+                topic = "orders" if lost is self.source else "eu.orders"
+                leaderless = lost.log(TopicPartition(topic, self.rng.randint(0, 1)))
+                leaderless.has_leader = False
+            else:
+                when: list[str | int] = [*_WRITES, lost.asked + self.rng.randint(1, 60)]
+                lost.loss = self.rng.choice(when), self.rng.choice([1, 2, 3, 8])
+        before = lost.unanswered
+        try:
+            yield
+        finally:
+            self.losses += lost.unanswered > before or leaderless is not None
+            lost.lost, lost.loss = range(0), None
+            if leaderless:
+                leaderless.has_leader = True
 
     def survives(self, run: Callable[[], None], *clusters: InMemoryCluster) -> None:
-        """Run the tool, kill it at some request at times, and run it again until it is done."""
+        """Run the tool, kill it or a broker at some request at times, and run it again until it is done."""
         mortal = [each for each in clusters if isinstance(each, Mortal)]
-        for _ in range(self.rng.randint(0, 2)):
-            self.rng.choice(mortal).until = self.rng.randint(0, 120)
+        for _ in range(self.rng.randint(0, 3)):
+            if self.rng.random() < 0.5:
+                self.rng.choice(mortal).until = self.rng.randint(0, 120)
             try:
-                run()
+                with self._a_broker_lost(0.6, *clusters):
+                    run()
             except Killed:
                 self.kills += 1
             except MigrateGroupsError as error:
-                assert "at work" in str(error), error
+                assert isinstance(error, (ClusterUnavailable, PartlyApplied, Refused)), error
             for each in mortal:
                 each.until = None
         run()
@@ -129,6 +242,10 @@ class Ledger(Move):
         return int(said[1].replace(",", ""))
 
     def returns(self) -> None:
+        """Move the group back. At times its last commit waits for a follower that hangs."""
+        if self.rng.random() < 0.3:
+            self.target.hang_follower()
+            self.consumes(on_target=True)
         clients = Clients(self.source, self.source)
         self.survives(lambda: self._done(migrate(clients, self.back(), self.clock, Events())), self.source, self.target)
 
@@ -137,6 +254,7 @@ class Ledger(Move):
             result.check()
 
 
+@mock.patch.object(threading.Thread, "start", start_at_once)
 def _played(folder: Path, seed: int) -> Ledger:
     folder.mkdir()
     ledger = Ledger(folder, random.Random(seed))
@@ -182,13 +300,17 @@ def test_no_record_is_skipped_over_a_fail_over_and_the_return(tmp_path):
     """Nothing that the mirror has delivered is skipped, and no more is read again than the plan says.
 
     When the cluster returns, the group reads what the mirror delivers, and goes back: nothing is skipped, and from
-    there on nothing is read again. The mirror begins again at random, and the tool is killed at random requests.
+    there on nothing is read again. The mirror begins again at random, and the tool and brokers are killed at random
+    requests.
     """
-    assert sum(_played(tmp_path / str(seed), seed).kills for seed in range(SEEDS)) > 2
+    played = [_played(tmp_path / str(seed), seed) for seed in range(SEEDS)]
+    assert sum(each.kills for each in played) > 2
+    assert sum(each.losses for each in played) > 10
 
 
 @pytest.mark.long
 def test_no_record_is_skipped_over_many_fail_overs(tmp_path):
-    """The same holds for 200 seeds. The test prints the numbers of seeds, records and kills."""
+    """The same holds for 200 seeds. The test prints the numbers of seeds, records, kills and losses of a broker."""
     played = [_played(tmp_path / str(seed), seed) for seed in range(SEEDS, SEEDS + MANY)]
-    print(len(played), sum(len(each.processed) for each in played), sum(each.kills for each in played))  # noqa: T201
+    numbers = [(len(each.processed), each.kills, each.losses) for each in played]
+    print(len(played), *map(sum, zip(*numbers, strict=True)))  # noqa: T201

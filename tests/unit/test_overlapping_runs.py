@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import pytest
@@ -576,3 +577,29 @@ def test_a_group_hands_on_if_the_group_before_it_is_behind_or_can_not_be_read(cl
     monkeypatch.setattr(cli.cluster, "committed", committed)
     said = cli("migrate", "new-third.toml", "--dry-run", "--run-dir", "another").stdout
     assert "whether 'old' has consumed them since it handed them over: lacks Describe" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("command", [MIGRATE, ("rollback", RUN, "--yes")], ids=["migrate", "rollback"])
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_a_claim_without_an_answer(cli, monkeypatch, command, which: str):
+    """If the broker is lost once it has got the claim, twice, nothing is written. The same command again succeeds."""
+    if command is not MIGRATE:
+        cli(*MIGRATE)
+    before = cli.offset("new")
+    alter, journal = cli.cluster.alter, journal_group(which)
+    is_claim = itertools.cycle([True, False])  # the second request is to release it
+
+    def unanswered(group, offsets):
+        if group != journal or next(is_claim):
+            answers = alter(group, offsets)
+        return answers if group != journal else dict.fromkeys(offsets, silence)
+
+    silence = WriteAnswer(answer=Answer.UNKNOWN, error="connection lost")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(cli.cluster, "alter", unanswered)
+        for _ in range(2):
+            cli(*command, code=4)
+    assert cli.offset("new") == before
+    cli(*command)
+    assert (cli.offset("new") is None) is (command is not MIGRATE)

@@ -40,7 +40,7 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
         for name in _REPLACED:
             put(os, name, _watched(world, getattr(os, name)))
         # The thread that asks the second client runs at once to its end, so that a story is the same each time.
-        put(threading.Thread, "start", _start)
+        put(threading.Thread, "start", start_at_once)
         # Only the main thread can handle signals, and of two commands at once none runs there.
         put(Stops, "heed", lambda _: None)
         put(Stops, "none_lost", lambda _: nullcontext())
@@ -52,7 +52,8 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
 _start_beside = threading.Thread.start
 
 
-def _start(thread: threading.Thread) -> None:
+def start_at_once(thread: threading.Thread) -> None:
+    """Start a thread. The one that asks the second client runs to its end, before this function returns."""
     asks = getattr(thread._target, "__name__", "") == "_ask"  # type: ignore[attr-defined]  # CPython's own
     (thread.run if asks else lambda: _start_beside(thread))()
 
