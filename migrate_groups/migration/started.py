@@ -103,9 +103,12 @@ def say_over(clusters: BothClusters[GroupReader], started: Started, file: Receip
 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
-    source = None if execution.is_fail_over else execution.translation
-    here = reader.cluster_id(), elsewhere.cluster_id() if elsewhere else None
-    return here == (execution.cluster_id, source.cluster_id if source else None)
+    source = execution.translation.cluster_id if execution.translation else None
+    there = elsewhere.cluster_id() if elsewhere else None
+    # A fail-over needs no source cluster, and may be looked at with it once it has returned.
+    return reader.cluster_id() == execution.cluster_id and (
+        there == source or (there is None and execution.is_fail_over)
+    )
 
 
 def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:

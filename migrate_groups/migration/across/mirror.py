@@ -7,6 +7,7 @@ from typing import NamedTuple
 from migrate_groups.errors import InvalidInput
 from migrate_groups.migration.ports import GroupWriter, Side
 from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.planning.translation import Translation
 
 MOST_RECORDS = 200_000
 """The default for the largest number of offsets of a partition that are read on each cluster."""
@@ -17,7 +18,8 @@ class Mirror(NamedTuple):
 
     names: finds the names of the copies. most_records: the highest number of records of a partition that are read on
     each cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns
-    to the topics on the target cluster that a mirror has copied.
+    to the topics on the target cluster that a mirror has copied. kept: of a return after a fail-over, the offsets from
+    which the group started on the source cluster.
     """
 
     source: Side
@@ -25,6 +27,7 @@ class Mirror(NamedTuple):
     names: TopicNames
     most_records: int = MOST_RECORDS
     is_return: bool = False
+    kept: Translation | None = None
 
     @property
     def source_writer(self) -> GroupWriter:
