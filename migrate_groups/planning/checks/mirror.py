@@ -165,7 +165,8 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
             "(kafka-consumer-groups --reset-offsets --to-offset), and run again"
         )
     parts = [
-        f"after the offsets were kept: at most {counted(again, 'record')}, read again on the other cluster",
+        f"after the offsets were kept: at most {counted(again, 'record')}, read again on the other cluster, as "
+        "were any that the mirror delivered twice",
         f"at most {counted(ahead, 'record')} not read there, and not read again: {some(kept, 3)}" if kept else "",
         f"not known of {some(unknown, 3)}, without a kept offset" if unknown else "",
     ]
