@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 from migrate_groups.errors import InvalidInput
 from migrate_groups.migration.ports import Clients, GroupWriter, Side
 from migrate_groups.model.renames import Rename
+from migrate_groups.planning.translation import Translation
 
 Client = TypeVar("Client")
 Client_co = TypeVar("Client_co", covariant=True)
@@ -20,7 +21,8 @@ class Mirror(NamedTuple):
 
     renames: as of `names_of_copies`. most_records: the highest number of records of a partition that are read on each
     cluster to translate one committed offset. is_return: the source cluster has the copies, and the group returns to
-    the topics on the target cluster that a mirror has copied.
+    the topics on the target cluster that a mirror has copied. kept: of a return after a fail-over, the offsets from
+    which the group started on the source cluster.
     """
 
     source: Side
@@ -28,6 +30,7 @@ class Mirror(NamedTuple):
     renames: Sequence[Rename] = ()
     most_records: int = MOST_RECORDS
     is_return: bool = False
+    kept: Translation | None = None
 
     @property
     def source_writer(self) -> GroupWriter:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, PartlyApplied
 from migrate_groups.files.read import is_file
-from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.clusters import Clusters
@@ -25,6 +25,7 @@ from migrate_groups.migration.receipt_refusals import (
     check_clusters_named,
     refuse_by_record,
     refuse_moved,
+    run_of_return,
 )
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
@@ -182,7 +183,8 @@ def run_status(
     }
     is_there = is_lost and last is not None and reader.cluster_id() == last.cluster_id
     another = "" if is_there else another_cluster(clusters, receipt)
-    returned = "" if another else _returned(file)
+    back = None if another else run_of_return(file)
+    returned = f"the group has moved back since: see the status of {back}, with both clusters exchanged" if back else ""
     answers = [
         Next(verb=verb, answer=Answer.REFUSED, reason=another or returned)
         if another or returned
@@ -201,17 +203,6 @@ def run_status(
         another_cluster=another,
     )
     return replace(found, next=returned or _next_step(found, file, commands))
-
-
-def _returned(file: ReceiptFile) -> str:
-    """Return that the group of a move has returned to its cluster, and which run to look at; empty if it has not."""
-    back = RunDir(file.path.parent).of_return if file.path and file.receipt.elsewhere else None
-    if back is None or not is_file(back.receipt):
-        return ""
-    with open_receipt(back.receipt, read_only=True) as found:
-        if all(each.state is not State.HANDED_OVER for each in found.receipt.partition_states.values()):
-            return ""
-    return f"the group has moved back since: see the status of {back.folder}, with both clusters exchanged"
 
 
 def _existing(reader: GroupReader, groups: Iterable[str], clock: Clock) -> Sequence[GroupStatus]:

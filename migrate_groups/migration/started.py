@@ -101,9 +101,12 @@ def say_over(clusters: Clusters[GroupReader | None], started: Started, file: Rec
 
 
 def _is_of_these_clusters(execution: Execution, clusters: Clusters[GroupReader]) -> bool:
-    source = None if execution.is_fail_over else execution.translation
-    here = clusters.target.cluster_id(), clusters.elsewhere.cluster_id() if clusters.elsewhere else None
-    return here == (execution.cluster_id, source.cluster_id if source else None)
+    source = execution.translation.cluster_id if execution.translation else None
+    there = clusters.elsewhere.cluster_id() if clusters.elsewhere else None
+    # A fail-over needs no source cluster, and may be looked at with it once it has returned.
+    return clusters.target.cluster_id() == execution.cluster_id and (
+        there == source or (there is None and execution.is_fail_over)
+    )
 
 
 def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:

@@ -41,7 +41,7 @@ class Move:
             for timestamp in range(50):
                 self.source.produce("orders", number, 1, timestamp=timestamp)
         self.folder, self.clock = folder, FakeClock()
-        self.groups = ["g"]
+        self.groups, self.run = ["g"], RunDir(folder / "run")
         self.mirror = Mirror(
             Side(self.source, InMemoryRecords(self.source), self.source),
             Side(self.target, InMemoryRecords(self.target)),
@@ -64,7 +64,7 @@ class Move:
         targets = tuple(SplitTarget(group=group, topics=(TopicPattern("orders"),)) for group in self.groups)
         spec = SplitSpec(source="g", targets=targets, fan_out=True)
         file = SplitFile(content=b"", spec=spec, options=options)
-        given = {"run": RunDir(self.folder / "run"), "wait": 60.0, "mirror": self.mirror} | more
+        given = {"run": self.run, "wait": 60.0, "mirror": self.mirror} | more
         return MigrateRequest(file=file, **given)  # type: ignore[arg-type]
 
     def plan(self, options: WriteOptions = OPTIONS) -> Plan:
@@ -96,8 +96,7 @@ class Move:
 
         mirror: other clusters than `swapped`.
         """
-        run = RunDir(self.folder / "run")
-        return move_back(receipt_json.load(run.receipt), run.folder, mirror or self.swapped)
+        return move_back(receipt_json.load(self.run.receipt), self.run.folder, mirror or self.swapped)
 
     def hand_back(self) -> None:
         """Move the group back to the source cluster."""

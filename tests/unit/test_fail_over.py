@@ -15,15 +15,18 @@ from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
+from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.compare import compare
-from migrate_groups.migration.clusters import one_cluster
+from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import watched
 from migrate_groups.migration.hand_over.fail_over import fail_over, plan_fail_over
+from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.run_status import Answer, run_status
 from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write_result import WriteResult
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
@@ -169,6 +172,96 @@ def test_the_group_returns_when_the_cluster_does(move: FailOver):
     move.target.commit("g", THERE, 45)
     move.hand_back()
     assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 35, 1: 30}
+
+
+def plan_of_return(move: FailOver) -> Plan:
+    prepared = plan_migration(move.source, move.back(), move.clock, Events())
+    assert prepared is not None
+    return prepared.plan
+
+
+def test_the_plan_of_the_return_counts_what_was_processed_on_both_clusters(move: FailOver):
+    """Before it was lost, the group went on from 20 to 48, and from 30 to 32. It read up to 35 and 36 on the other one.
+
+    These are 17 records; where the group was further on than it has read there, it stays, and skips none.
+    """
+    move.compare()
+    move.commit(48, 32)
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.target.commit("g", TopicPartition("eu.orders", 1), 46)
+    assert next((each.verdict, each.reason) for each in plan_of_return(move).checks if each.name == "read again") == (
+        Verdict.WARN,
+        "processed here after the offsets were kept: at most 17 records, read again on the other cluster, as were any "
+        "that the mirror delivered twice; "
+        "at most 13 records not read there, and not read again: orders-0 stays at 48, not 35",
+    )
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 48, 1: 36}
+
+
+def test_where_the_mirror_was_behind_what_it_delivers_later_is_counted(move: FailOver):
+    """The mirror had 40 of 45 processed records. It delivers the rest after the loss, where they are read again."""
+    move.commit(45, 30)
+    move.compare()
+    move.fail_over()
+    move.copy(40, 50)
+    move.target.commit("g", THERE, 60)
+    reason = next(each.reason for each in plan_of_return(move).checks if each.name == "read again")
+    assert reason.startswith("processed here after the offsets were kept: at most 5 records, read again")
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_log_that_was_cut_at_the_loss_refuses_the_return(move: FailOver, *, grows: bool):
+    """If an election has cut the log below the group's offset, this offset would skip records: the return is refused.
+
+    The error names the offset at which the group goes on.
+    """
+    move.compare()
+    move.commit(48, 30)
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.source.elect("orders", 0, 44)
+    if grows:
+        move.source.produce("orders", 0, 20, timestamp=60)
+    with pytest.raises(Refused, match=r"read again: 1 log lost records .*: set orders-0 from 48 to 44 \("):
+        move.hand_back()
+    move.commit(44)
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 44, 1: 30}
+
+
+def test_a_second_fail_over_is_another_run(move: FailOver):
+    """After the return, the same run directory is refused, and the error says what to do: another one works."""
+    move.compare()
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.hand_back()
+    move.commit(40, 42)
+    move.copy(40, 50)
+    move.compare()
+    with pytest.raises(Refused, match=r"moved back since, by the run in .*hand-back: .* another run directory"):
+        move.fail_over(on_existing="overwrite")
+    move.run = RunDir(move.folder / "again")
+    move.fail_over(on_existing="overwrite")
+    assert move.there() == {0: 50, 1: 52}
+    move.target.commit("g", THERE, 55)
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 45, 1: 42}
+
+
+def test_status_once_the_cluster_has_returned(move: FailOver):
+    """With both clusters, `status` shows that the group has started; only `hand-back` is allowed."""
+    move.compare()
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    with open_receipt(move.run.receipt, read_only=True) as file:
+        clusters = Clusters(move.source, move.target)
+        found = run_status(clusters, file, move.clock, {verb: str(verb) for verb in Verb})
+    answers = {verb: found.of(verb).answer for verb in Verb}
+    assert "handed over already, and started since: group g" in found.of(Verb.HAND_OVER).reason
+    assert (answers[Verb.HAND_OVER], answers[Verb.HAND_BACK]) == (Answer.DONE, Answer.ALLOWED)
+    assert answers[Verb.ROLLBACK] == Answer.REFUSED
 
 
 def test_what_refuses(move: FailOver):

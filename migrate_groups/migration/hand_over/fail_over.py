@@ -23,7 +23,7 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey, unread
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.receipt_refusals import refuse_by_record, refuse_other_run
+from migrate_groups.migration.receipt_refusals import refuse_by_record, refuse_other_run, refuse_returned
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.partitions import CommittedOffset
@@ -142,6 +142,7 @@ def _shown(
     reader: GroupReader, wanted: MigrateRequest, kept: KeptOffsets, file: ReceiptFile, clock: Clock, events: Events
 ) -> FailOver | None:
     refuse_by_record(file.receipt, Verb.HAND_OVER)
+    refuse_returned(file)
     if (started := started_since(one_cluster(reader), file.receipt)) is not None:
         say_over(Clusters(None, reader), started, file, events)
         return None

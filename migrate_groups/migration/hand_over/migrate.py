@@ -27,6 +27,7 @@ from migrate_groups.migration.receipt_refusals import (
     refuse_by_record,
     refuse_differences,
     refuse_other_run,
+    refuse_returned,
 )
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
@@ -212,6 +213,7 @@ def _shown(
 ) -> Prepared | None:
     """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
+    refuse_returned(file)
     if clusters.is_one:
         refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
 from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
-from migrate_groups.migration.reading.survey import survey
+from migrate_groups.migration.reading.survey import cut_logs, survey
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -60,6 +62,8 @@ def plan_move(
     here = _read_again(source, here, offsets)
     moved = _in_copies(mirror, target, started, translation, options)
     there = survey(target, moved)
+    if mirror.kept is not None:  # the group may keep the offset that it has, in a log that was cut at the loss
+        there = replace(there, cut={**there.cut, **cut_logs(target, _with_their_own(moved, there))})
     of_source = HandOverFacts(
         survey=here,
         options=options,
@@ -71,7 +75,13 @@ def plan_move(
     of_mirror = MirrorFacts(
         survey=there, options=options, source=here, translation=translation, lag_matters=lag_matters
     )
-    of_target = HandOverFacts(survey=there, options=options, receipt=receipt, decided=moved).decided_by(there)
+    of_target = HandOverFacts(
+        survey=there,
+        options=options,
+        receipt=receipt,
+        decided=moved,
+        kept_from=_kept_from(mirror.kept, translation) if mirror.kept else None,
+    ).decided_by(there)
     plan = planned(Scope.TARGET, of_target)
     checks = (*judge(Scope.SOURCE, of_source), *judge(Scope.MIRROR, of_mirror), *plan.checks)
     plan = replace(plan, checks=checks, translation=translation)
@@ -128,6 +138,28 @@ def _in_copies(
             )
         )
     return moved
+
+
+def _with_their_own(wanted: Sequence[Change], there: Survey) -> list[Change]:
+    """Return the changes with the committed offset that each group has, in place of the wanted one."""
+    committed = ((each, there.committed[each.group].get(each.topic_partition)) for each in wanted)
+    return [structs.replace(each, wanted=own, origin=Origin.COMMITTED) for each, own in committed if own]
+
+
+def _kept_from(kept: Translation, back: Translation) -> dict[TopicPartition, int]:
+    """Return from which offset of each partition the group read on the cluster to which it had failed over.
+
+    kept: the offsets from which it started there. back: the translation of its offsets there for the return.
+    """
+    copies = {each.copy: each for each in kept.partitions}
+    found = {}
+    for each in back.partitions:
+        of, back_to = copies.get(each.source), each.position.offset
+        if of is None or each.copy is None or back_to is None or of.position.offset is None:
+            continue
+        # Where the mirror was behind, the group started before the kept offset, by the records that it has read since.
+        found[each.copy] = of.offset if of.position.is_known else back_to - (each.offset - of.position.offset)
+    return found
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:

@@ -125,7 +125,7 @@ def survey(
         committed=committed,
         topics=topics,
         bounds=reading.bounds if reading else reader.log_ranges(partitions_of(topics)),
-        cut=_cut(reader, wanted),
+        cut=cut_logs(reader, wanted),
         cluster_facts=cluster_facts,
     )
 
@@ -166,7 +166,7 @@ def _committed(
     return known | dict(read_committed(reader, left))
 
 
-def _cut(reader: GroupReader, wanted: Sequence[Change]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
+def cut_logs(reader: GroupReader, wanted: Sequence[Change]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
     """Return the wanted offsets below which an unclean leader election replaced records.
 
     The values are the offsets of the first replaced records.

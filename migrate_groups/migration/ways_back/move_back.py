@@ -58,5 +58,5 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
         run=RunDir(folder).of_return,
-        mirror=mirror._replace(renames=renames, is_return=True),
+        mirror=mirror._replace(renames=renames, is_return=True, kept=moved if hand_over.is_fail_over else None),
     )

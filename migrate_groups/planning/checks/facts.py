@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Self
 
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.planning.change import Change, Order, Origin
 from migrate_groups.planning.decide import decide, with_an_offset
@@ -64,11 +65,14 @@ class HandOverFacts(Facts):
     - decided: each wanted partition with what was decided, also without an offset to write.
     - advice: what the reasons tell the user to do next.
     - topics: of a hand-back, all topics for which each target group has a committed offset.
+    - kept_from: of a return after a fail-over, the offset of each partition from which the group on the other cluster
+      read; otherwise None.
     """
 
     decided: Sequence[Change]
     advice: Advice = FROM_FILE
     topics: Mapping[str, Collection[str]] = field(default_factory=dict)
+    kept_from: Mapping[TopicPartition, int] | None = None
 
     @cached_property
     def wanted(self) -> list[Change]:

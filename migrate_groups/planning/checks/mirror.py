@@ -122,7 +122,7 @@ def synchronised(facts: HandOverFacts) -> Judgement:
         for each in facts.decided
         if each.given_up and each.before
     ]
-    if ahead:
+    if ahead and facts.kept_from is None:
         reason = (
             f"{counted(len(ahead), 'offset')} above the translated offset, so records would be skipped: "
             f"{some(ahead, 3)}; pass --on-existing overwrite, unless an application has run there"
@@ -138,6 +138,46 @@ def synchronised(facts: HandOverFacts) -> Judgement:
         "(MirrorMaker 2: sync.group.offsets.enabled=false): it may move them until the group has members"
     )
     return Verdict.WARN, reason
+
+
+def read_again(facts: HandOverFacts) -> Judgement | None:
+    """Warn how many records the group has processed on both clusters, after a fail-over. None without one.
+
+    They are those up to the group's committed offset here from before the cluster was lost, as far as the group has
+    read on the other cluster. Records beyond are not read again: the group keeps the higher offset.
+    """
+    if facts.kept_from is None or facts.receipt.executions:  # a run that is resumed finds its own offsets
+        return None
+    again = ahead = 0
+    kept, cut, unknown = [], [], []
+    for each in facts.decided:
+        if each.before is None or each.wanted is None:
+            continue
+        partition, here, there = each.topic_partition, each.before.offset, each.wanted.offset
+        if (first := facts.kept_from.get(partition)) is None:
+            unknown.append(str(partition))
+            continue
+        again += max(0, min(here, there) - first)
+        ahead += max(0, here - there)
+        bounds = facts.survey.bounds.get(partition)
+        end = min(facts.survey.cut.get((partition, each.before), here), bounds.end if bounds else here)
+        if here > there and end < here:
+            cut.append(f"{partition} from {here} to {max(end, there)}")
+        elif here > there:
+            kept.append(f"{partition} stays at {here}, not {there}")
+    if cut:
+        return Verdict.REFUSE, (
+            f"{counted(len(cut), 'log')} lost records below the committed offset with the cluster: set {some(cut, 3)} "
+            "(kafka-consumer-groups --reset-offsets --to-offset), and run again"
+        )
+    parts = [
+        f"after the offsets were kept: at most {counted(again, 'record')}, read again on the other cluster, as "
+        "were any that the mirror delivered twice",
+        f"at most {counted(ahead, 'record')} not read there, and not read again: {some(kept, 3)}" if kept else "",
+        f"not known of {some(unknown, 3)}, without a kept offset" if unknown else "",
+    ]
+    said = f"processed here {'; '.join(filter(None, parts))}"
+    return (Verdict.WARN if again or kept or unknown else Verdict.PASS), said
 
 
 def partitions(facts: MirrorFacts) -> Judgement:
@@ -227,5 +267,6 @@ RULES = (
     Rule(name="mirror", scopes=(Scope.MIRROR,), judge=delivered),
     Rule(name="partitions", scopes=(Scope.MIRROR,), judge=partitions),
     Rule(name="mirror lag", scopes=(Scope.MIRROR,), judge=lag),
+    Rule(name="read again", scopes=(Scope.TARGET,), judge=read_again),
     Rule(name="group sync", scopes=(Scope.TARGET,), judge=synchronised),
 )
