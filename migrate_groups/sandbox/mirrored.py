@@ -1,10 +1,11 @@
-"""Start two Kafka clusters on this machine, and a MirrorMaker 2 that copies topics and groups from one to the other."""
+"""Start two Kafka clusters on this machine, and a MirrorMaker 2 that copies topics from one to the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
@@ -13,7 +14,14 @@ from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.kept import Ended
 from migrate_groups.sandbox.mirror_maker import MirrorMaker, mirror_maker
 
-_SETTINGS = {"source->target.sync.group.offsets.enabled": "true"}
+GROUP_SYNC = {"source->target.sync.group.offsets.enabled": "true"}
+"""The setting with which MirrorMaker 2 writes the offsets of groups without members, and lowers them, too."""
+# As docs/two-clusters.md advises.
+_SETTINGS = {
+    "source.consumer.isolation.level": "read_committed",
+    "target.offset.flush.interval.ms": "1000",
+    "target.producer.enable.idempotence": "true",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +46,13 @@ class MirroredSandbox:
 
 
 @contextmanager
-def start_mirrored(kafka: KafkaJars, mirror: KafkaJars, *, java: Java) -> Iterator[MirroredSandbox]:
+def start_mirrored(
+    kafka: KafkaJars, mirror: KafkaJars, *, java: Java, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[MirroredSandbox]:
     """Run two clusters and a MirrorMaker 2 for the length of a ``with`` block, which begins when both clusters answer.
 
-    MirrorMaker 2 copies every topic, such as ``orders`` to ``source.orders``, and the committed offsets of all groups.
-    The first records are copied some 10 to 20 s after the block begins.
+    MirrorMaker 2 copies every topic, such as ``orders`` to ``source.orders``. The first records are copied some 10 to
+    20 s after the block begins. settings: more properties of MirrorMaker 2.
 
     Raises `ClusterUnavailable` if a process does not start.
     """
@@ -50,7 +60,7 @@ def start_mirrored(kafka: KafkaJars, mirror: KafkaJars, *, java: Java) -> Iterat
         start_sandbox(kafka, java=java) as source,
         start_sandbox(kafka, java=java) as target,
         mirror_maker(
-            mirror, source.bootstrap_servers, target.bootstrap_servers, java=java, settings=_SETTINGS
+            mirror, source.bootstrap_servers, target.bootstrap_servers, java=java, settings={**_SETTINGS, **settings}
         ) as maker,
     ):
         yield MirroredSandbox(source=source, target=target, maker=maker)

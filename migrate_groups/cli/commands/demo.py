@@ -97,9 +97,9 @@ def _scene(
 
     if mirror_jars is not None:
         from migrate_groups.demo.clusters import Clusters
-        from migrate_groups.sandbox.mirrored import start_mirrored
+        from migrate_groups.sandbox.mirrored import GROUP_SYNC, start_mirrored
 
-        with start_mirrored(jars, mirror_jars, java=java) as both:
+        with start_mirrored(jars, mirror_jars, java=java, settings=GROUP_SYNC) as both:
             yield Clusters(both, folder, telling)
     elif story is Tale.OVERLOAD:
         from migrate_groups.demo.overload import DELAY_MS, Overload

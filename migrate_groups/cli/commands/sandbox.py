@@ -30,7 +30,7 @@ def sandbox(
         bool,
         typer.Option(
             "--mirror",
-            help="Run two clusters, A and B, and a MirrorMaker 2 that copies topics and groups from A to B.",
+            help="Run two clusters, A and B, and a MirrorMaker 2 that copies topics from A to B.",
         ),
     ] = False,
     output_format: options.Format = "table",
