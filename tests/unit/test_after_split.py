@@ -75,6 +75,13 @@ def test_the_prediction_is_for_the_restarts_since_the_split():
     assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
 
 
+def test_an_application_of_other_topics_in_the_new_group_is_not_counted():
+    """Of the applications in the target group, only those that consume one of the topics are compared."""
+    before, after = cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5)
+    other = cost("search", group="new-billing", outage=99.0, replaced=7)
+    assert compared(before, after, other) == compared(before, after)
+
+
 def test_one_member_waits_once():
     """For an application with one member, the prediction adds the rebalance delay once for each restart."""
     before = cost(**{**FLAPPING, "outage": 10.0}, clients=["billing-1"])

@@ -191,6 +191,15 @@ def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
     assert "is the receipt of another migration" in cli.fails(*again, *receipt, code=2)
 
 
+def test_an_offset_that_is_raised_to_the_log_start_keeps_its_metadata(cli):
+    """With ``--on-out-of-range earliest``, the new group gets the log start offset with the old group's metadata."""
+    cli.cluster.commit("old", PARTITION, 5, metadata="mine")
+    cli.cluster.delete_records("t", 0, 7)
+    cli(*APPLY, "--on-out-of-range", "earliest")
+    found = cli.cluster.offsets("new")[PARTITION]
+    assert (found.offset, found.metadata) == (7, "mine")
+
+
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
     """If a partition has no committed offset, ``apply`` is refused, unless ``--on-uncommitted earliest`` is passed."""
     cli.cluster.add_partitions("t", 2)

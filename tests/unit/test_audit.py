@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from migrate_groups.cli.connect import Connection
-from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined
+from migrate_groups.errors import HandOverBroken, NotAuthorized, Undetermined, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.offsets_topic import audit
 from migrate_groups.migration.ports import LogClients
@@ -112,6 +112,12 @@ def test_a_stop_checkpoint_of_a_later_run_is_refused(cli):
         "of this run, because nothing else can take its place"
     )
     ours.write_bytes(kept)
+
+
+def test_a_misspelt_group_without_membership_is_answered_with_the_nearest_name():
+    """If a group of ``--without-membership`` is not of the run, the error asks for the nearest name of the run."""
+    with pytest.raises(UsageError, match="'biling' is not one of the new groups of this run: did you mean billing"):
+        audit._vouched({"billing", "search"}, ["biling"])
 
 
 def test_stop_checkpoints_with_different_partition_counts_are_undetermined():

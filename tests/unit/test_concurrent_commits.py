@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from migrate_groups.api.system_clock import SystemClock
+from tests.support.clock import FakeClock
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 from tests.support.in_memory import Asked
 
@@ -42,8 +44,13 @@ class Interfered(Asked):
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch):
-    """Return a function that makes a new command line, connected to a new `Interfered` cluster."""
-    number = 0
+    """Return a function that makes a new command line, connected to a new `Interfered` cluster.
+
+    Its clock moves only while it sleeps, because on a busy machine a guard of 1 ms may otherwise end before it reads.
+    """
+    number, clock = 0, FakeClock()
+    for name in ("now", "monotonic", "sleep"):
+        monkeypatch.setattr(SystemClock, name, lambda _, *given, name=name: getattr(clock, name)(*given))
 
     def made() -> Connected:
         nonlocal number

@@ -125,6 +125,27 @@ def test_undoing_the_way_there_and_back(cli):
     assert cli.offset("other") == 8
 
 
+@pytest.mark.parametrize("refused", ["new", "search"])
+def test_a_topic_that_only_one_of_two_groups_has_given_back_is_not_handed_over(cli, monkeypatch, refused):
+    """If a rollback fails for one of the groups that share a topic (``fan_out``), other runs do not get the topic."""
+    second = '[[target]]\ngroup = "search"\ntopics = ["t"]\n[options]\n'
+    (cli.folder / "split.toml").write_text("fan_out = true\n" + SPEC.replace("[options]\n", second))
+    cli(*MIGRATE)
+    delete = cli.cluster.delete
+
+    def refuse(group, partitions):
+        if group != refused:
+            return delete(group, partitions)
+        return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cli.cluster, "delete", refuse)
+        cli("rollback", RUN, "--yes", code=4)
+    error = cli.fails("migrate", spec(cli, "other.toml", "old", "other"), "--yes", code=3)
+    assert "t-0 handed over from 'old' to 'new', 'search' on 20" in error
+    assert cli.offset("other") is None
+
+
 def test_a_rolled_back_topic_can_be_handed_over_by_another_run(cli):
     """A rollback releases the claim, and the next run hands the topic over to another group."""
     cli(*MIGRATE)

@@ -20,6 +20,16 @@ from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
 
+class Noted(Events):
+    """Keeps what the command says that it does."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def doing(self, line: str) -> None:
+        self.lines.append(line)
+
+
 @pytest.mark.parametrize(("commits_after", "seen"), [(58, True), (61, False)])
 def test_the_group_is_watched_after_the_hold_for_as_long_as_after_the_write(tmp_path: Path, commits_after, seen):
     """After the tool's own membership (``--hold``) ends, the source group is watched for the time ``guard`` again.
@@ -59,6 +69,16 @@ def test_the_group_is_watched_after_the_hold_although_partitions_were_added(tmp_
     assert done is not None
     assert "t-0 5 → 7" in "".join(done.execution.moved)
     assert done.execution.added == ("partition new t-1 added since the write, without a committed offset",)
+
+
+def test_without_guard_the_group_is_not_watched_after_the_hold(tmp_path: Path):
+    """With ``guard`` 0, the source group is not watched after the hold, and no message says that it is."""
+    cluster, events = InMemoryCluster(), Noted()
+    cluster.create_topic("t", 1)
+    cluster.produce("t", 0, 10)
+    cluster.commit("old", TopicPartition("t", 0), 5)
+    assert migrate(Clients(cluster, cluster), _held(tmp_path, guard=0), FakeClock(), events) is not None
+    assert [line for line in events.lines if "no longer held" in line] == []
 
 
 def _held(folder: Path, guard: float) -> MigrateRequest:
