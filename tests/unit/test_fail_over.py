@@ -230,6 +230,17 @@ def test_a_log_that_was_cut_at_the_loss_refuses_the_return(move: FailOver, *, gr
     assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 44, 1: 30}
 
 
+def test_a_partition_that_was_not_kept_and_not_read_stays(move: FailOver):
+    """The group had committed nothing in partition 1, then 5 right before the loss: there it goes on after the return."""
+    move.source.delete("g", [TopicPartition("orders", 1)])
+    move.compare()
+    move.commit(20, 5)
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 35, 1: 5}
+
+
 def test_a_second_fail_over_is_another_run(move: FailOver):
     """After the return, the same run directory is refused, and the error says what to do: another one works."""
     move.compare()
