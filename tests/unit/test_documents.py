@@ -29,7 +29,7 @@ from migrate_groups.kafka.client import Unreachable
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox import broker
+from migrate_groups.sandbox import broker, restart
 from migrate_groups.show import short_results
 from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 from tests.support.documents import DOCS, SCHEMAS, name_of, parsed
@@ -396,11 +396,20 @@ def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
     """Replace the Kafka that sandbox and demo start by a fake one with two brokers, which ends at once."""
-    nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
+    nodes = [
+        SimpleNamespace(
+            node_id=number,
+            bootstrap_servers=f"h:{number}",
+            pid=number * 10,
+            kept=SimpleNamespace(server_pid=number * 10),
+        )
+        for number in (1, 2)
+    ]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):
         monkeypatch.setattr(command, "find_kafka", lambda **_: (SimpleNamespace(version="4.1.0"), None))
     monkeypatch.setattr(broker, "start_sandbox", lambda *_, **__: nullcontext(made))
+    monkeypatch.setattr(restart, "serve", lambda *_: None)
     return made
 
 
@@ -412,7 +421,8 @@ def test_sandbox(cli):
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
-def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
+@pytest.mark.usefixtures("kafka")
+def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
     """If Ctrl-C comes after ``sandbox`` printed its document, the exit code is 0.
 
     If it comes before, the exit code is 130, with an error document.
@@ -421,7 +431,7 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    kafka.wait = interrupt
+    monkeypatch.setattr(restart, "serve", interrupt)
     assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
     monkeypatch.setattr(short_results, "sandbox", interrupt)
     assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"

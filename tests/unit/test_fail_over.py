@@ -231,6 +231,17 @@ def test_where_the_mirror_was_behind_what_it_delivers_later_is_counted(move: Fai
     assert reason.startswith("processed here after the offsets were kept: at most 5 records, read again")
 
 
+def test_an_offset_that_group_sync_has_lowered_is_named(move: FailOver):
+    """If the group's offset on the other cluster is lower than it was given, the plan of the return says so."""
+    move.compare()
+    move.fail_over()
+    move.target.commit("g", THERE, 25)
+    [reason] = [each.reason for each in plan_of_return(move).checks if each.name == "read again"]
+    assert (
+        "there lowered since, by a rewind or the mirror's group sync (switch it off): orders-0 at 15, not 20" in reason
+    )
+
+
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_log_that_was_cut_at_the_loss_refuses_the_return(move: FailOver, *, grows: bool):
     """If an election has cut the log below the group's offset, this offset would skip records: the return is refused.
