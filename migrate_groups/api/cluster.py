@@ -15,6 +15,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.arguments import checked_seconds, checked_timeout
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
+from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import receipt_in
@@ -25,6 +26,7 @@ from migrate_groups.kafka.credentials.properties import load_properties
 from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
+from migrate_groups.migration.hand_over import fail_over as failing_over
 from migrate_groups.migration.hand_over import migrate
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.ports import GroupReader
@@ -221,6 +223,40 @@ class Cluster(LogCluster):
         wanted = migrate_request(split, run_dir, options, approved, app_principals)
         wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror, by=self._by)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
+
+    def plan_fail_over(
+        self, split: Split | SplitFile | Path, kept: Path, *, run_dir: Path, options: WriteOptions | None = None
+    ) -> PlannedWrite | None:
+        """Return what `fail_over` would write. Writes nothing. The arguments and errors are those of `fail_over`."""
+        wanted = migrate_request(split, run_dir, options)
+        prepared = failing_over.plan_fail_over(
+            self._reading_client(), wanted, kept_offsets_json.load(Path(kept)), self._clock, self._events
+        )
+        return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
+
+    def fail_over(
+        self, split: Split | SplitFile | Path, kept: Path, *, run_dir: Path, options: WriteOptions | None = None
+    ) -> WriteResult | None:
+        """Start target groups on this cluster at kept offsets, because the source group's cluster is lost.
+
+        Args:
+            split: as for `migrate`, with the names of the topics and of the source group on the lost cluster.
+            kept: the file that ``migrate-groups compare -o`` wrote.
+            run_dir: the folder for the files of this run.
+            options: the write options. If None, those of the spec file, or the defaults.
+
+        Returns None if an earlier call handed over the offsets and a target group has started since.
+
+        Raises:
+            Refused: a check forbids the write. Nothing was written.
+            PartlyApplied: an offset is not confirmed.
+            InvalidInput: the split or the file is invalid, or has no offset of the group.
+            UsageError: ``run_dir`` is of another migration.
+        """
+        wanted = replace(migrate_request(split, run_dir, options), by=self._by)
+        kept_offsets = kept_offsets_json.load(Path(kept))
+        clients = self._writing_clients()
+        return _checked(failing_over.fail_over(clients, wanted, kept_offsets, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None, *, writes: bool) -> tuple[ReadingCluster, Mirror | None]:
         """Return the target groups' cluster, and the mirror that copies topics to it (None for this cluster).

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
@@ -16,12 +15,12 @@ from migrate_groups.sandbox.mirror_maker import MirrorMaker, mirror_maker
 
 GROUP_SYNC = {"source->target.sync.group.offsets.enabled": "true"}
 """The setting with which MirrorMaker 2 writes the offsets of groups without members, and lowers them, too."""
-# As docs/two-clusters.md advises.
-_SETTINGS = {
+CAREFUL = {
     "source.consumer.isolation.level": "read_committed",
     "target.offset.flush.interval.ms": "1000",
     "target.producer.enable.idempotence": "true",
 }
+"""The settings that docs/two-clusters.md advises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +46,18 @@ class MirroredSandbox:
 
 @contextmanager
 def start_mirrored(
-    kafka: KafkaJars, mirror: KafkaJars, *, java: Java, settings: Mapping[str, str] = MappingProxyType({})
+    kafka: KafkaJars, mirror: KafkaJars, *, java: Java, settings: Mapping[str, str]
 ) -> Iterator[MirroredSandbox]:
     """Run two clusters and a MirrorMaker 2 for the length of a ``with`` block, which begins when both clusters answer.
 
     MirrorMaker 2 copies every topic, such as ``orders`` to ``source.orders``. The first records are copied some 10 to
-    20 s after the block begins. settings: more properties of MirrorMaker 2.
+    20 s after the block begins. settings: properties of MirrorMaker 2.
 
     Raises `ClusterUnavailable` if a process does not start.
     """
     with (
         start_sandbox(kafka, java=java) as source,
         start_sandbox(kafka, java=java) as target,
-        mirror_maker(
-            mirror, source.bootstrap_servers, target.bootstrap_servers, java=java, settings={**_SETTINGS, **settings}
-        ) as maker,
+        mirror_maker(mirror, source.bootstrap_servers, target.bootstrap_servers, java=java, settings=settings) as maker,
     ):
         yield MirroredSandbox(source=source, target=target, maker=maker)

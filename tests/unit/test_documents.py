@@ -418,7 +418,8 @@ def test_sandbox(cli):
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
-def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
+@pytest.mark.usefixtures("kafka")
+def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
     """If Ctrl-C comes after ``sandbox`` printed its document, the exit code is 0.
 
     If it comes before, the exit code is 130, with an error document.
@@ -427,7 +428,7 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    kafka.wait = interrupt
+    monkeypatch.setattr(restart, "serve", interrupt)
     assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
     monkeypatch.setattr(short_results, "sandbox", interrupt)
     assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"

@@ -5,12 +5,14 @@ The source cluster is not asked: only the target cluster's client is passed.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import migrate_groups as mg
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
@@ -140,6 +142,25 @@ def test_the_run_can_be_shown_and_rolled_back_without_the_lost_cluster(move: Fai
     assert move.there() == {}
 
 
+def test_the_python_api_fails_over(move: FailOver, monkeypatch):
+    """`Cluster.fail_over` writes what `Cluster.plan_fail_over` returns. Once the group has started, it returns None."""
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(move.target))
+    monkeypatch.setattr(
+        "migrate_groups.api.reading.open_writer", lambda _: nullcontext(Clients(move.target, move.target))
+    )
+    cluster = mg.connect("h:1", clock=move.clock)
+    split, run = mg.Split(source="g", targets={"g": ["orders"]}), move.folder / "run"
+    move.compare()
+    planned = cluster.plan_fail_over(split, move.kept, run_dir=run, options=OPTIONS)
+    assert planned is not None
+    done = cluster.fail_over(split, move.kept, run_dir=run, options=OPTIONS)
+    assert done is not None
+    assert [each.after for each in done.execution.changes] == [each.after for each in planned.plan.changes]
+    assert move.there() == {0: 30, 1: 40}
+    move.target.commit("g", THERE, 35)
+    assert cluster.fail_over(split, move.kept, run_dir=run, options=OPTIONS) is None
+
+
 def test_status_says_how_to_run_the_command_again(move: FailOver, monkeypatch):
     """`status` of such a run shows `migrate` with ``--from``, without which it would be another migration."""
     move.compare()
@@ -211,6 +232,17 @@ def test_where_the_mirror_was_behind_what_it_delivers_later_is_counted(move: Fai
     assert reason.startswith("processed here after the offsets were kept: at most 5 records, read again")
 
 
+def test_an_offset_that_group_sync_has_lowered_is_named(move: FailOver):
+    """If the group's offset on the other cluster is lower than it was given, the plan of the return says so."""
+    move.compare()
+    move.fail_over()
+    move.target.commit("g", THERE, 25)
+    [reason] = [each.reason for each in plan_of_return(move).checks if each.name == "read again"]
+    assert (
+        "there lowered since, by a rewind or the mirror's group sync (switch it off): orders-0 at 15, not 20" in reason
+    )
+
+
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_log_that_was_cut_at_the_loss_refuses_the_return(move: FailOver, *, grows: bool):
     """If an election has cut the log below the group's offset, this offset would skip records: the return is refused.
@@ -229,6 +261,17 @@ def test_a_log_that_was_cut_at_the_loss_refuses_the_return(move: FailOver, *, gr
     move.commit(44)
     move.hand_back()
     assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 44, 1: 30}
+
+
+def test_a_partition_that_was_not_kept_and_not_read_stays(move: FailOver):
+    """The group had committed nothing in partition 1, then 5 right before the loss: there it goes on at 5."""
+    move.source.delete("g", [TopicPartition("orders", 1)])
+    move.compare()
+    move.commit(20, 5)
+    move.fail_over()
+    move.target.commit("g", THERE, 45)
+    move.hand_back()
+    assert {each.partition: of.offset for each, of in move.source.offsets("g").items() if of} == {0: 35, 1: 5}
 
 
 def test_a_second_fail_over_is_another_run(move: FailOver):

@@ -50,10 +50,10 @@ def sandbox(
 
     if mirror:
         maker = find_mirror_maker(kafka, java, home=kafka_home, maven_mirror=maven_mirror)
-        from migrate_groups.sandbox.mirrored import start_mirrored
+        from migrate_groups.sandbox.mirrored import CAREFUL, start_mirrored
 
         talk(f"starting two Kafka {kafka.version} and a MirrorMaker 2")
-        with start_mirrored(kafka, maker, java=java) as both:
+        with start_mirrored(kafka, maker, java=java, settings=CAREFUL) as both:
             source, target = both.source.bootstrap_servers, both.target.bootstrap_servers
             servers: Servers = {
                 "cluster A": both.source.node,

@@ -54,6 +54,8 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     stay = sorted(own_topics(reader, existing_group(reader, groups[0])) - copies)
     spec = SplitSpec(source=groups[0], targets=(target,), stay=tuple(map(TopicPattern, stay)))
     options = replace(hand_over.options, on_existing="forward", accept_reread=0, trust_copy=())
+    if hand_over.is_fail_over:  # a partition without a kept offset, that the group has not read there, stays as it is
+        options = replace(options, on_uncommitted="leave")
     renames = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),

@@ -149,7 +149,7 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
     if facts.kept_from is None or facts.receipt.executions:  # a run that is resumed finds its own offsets
         return None
     again = ahead = 0
-    kept, cut, unknown = [], [], []
+    kept, cut, lowered, unknown = [], [], [], []
     for each in facts.decided:
         if each.before is None or each.wanted is None:
             continue
@@ -157,6 +157,7 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
         if (first := facts.kept_from.get(partition)) is None:
             unknown.append(str(partition))
             continue
+        lowered += [f"{partition} at {there}, not {first}"] if there < first else []
         again += max(0, min(here, there) - first)
         ahead += max(0, here - there)
         bounds = facts.survey.bounds.get(partition)
@@ -174,10 +175,13 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
         f"after the offsets were kept: at most {counted(again, 'record')}, read again on the other cluster, as "
         "were any that the mirror delivered twice",
         f"at most {counted(ahead, 'record')} not read there, and not read again: {some(kept, 3)}" if kept else "",
+        f"there lowered since, by a rewind or the mirror's group sync (switch it off): {some(lowered, 3)}"
+        if lowered
+        else "",
         f"not known of {some(unknown, 3)}, without a kept offset" if unknown else "",
     ]
     said = f"processed here {'; '.join(filter(None, parts))}"
-    return (Verdict.WARN if again or kept or unknown else Verdict.PASS), said
+    return (Verdict.WARN if again or kept or lowered or unknown else Verdict.PASS), said
 
 
 def partitions(facts: MirrorFacts) -> Judgement:
