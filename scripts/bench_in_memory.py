@@ -26,7 +26,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate
+from migrate_groups.migration.hand_over.migrate import migrate
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import Verb
@@ -72,8 +73,8 @@ def cut_over(partitions: int) -> tuple[float, float]:
         file = split_toml.load_any(spec)
         if not isinstance(file, split_toml.SplitFile):
             raise SystemExit("the spec has no target")
-        options = replace(file.options, settle=0.0, guard=0.0)
-        wanted = MigrateRequest(file=file, options=options, run=RunDir.beside(spec))
+        file = replace(file, options=replace(file.options, settle=0.0, guard=0.0))
+        wanted = MigrateRequest(file=file, run=RunDir.beside(spec))
         began = time.process_time()
         result = migrate(Clients(made, made), wanted, SystemClock(), moments)
         ended = time.process_time()

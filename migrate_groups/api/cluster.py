@@ -23,12 +23,13 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.properties import load_properties
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over import apply as applying
 from migrate_groups.migration.hand_over import fail_over as failing_over
 from migrate_groups.migration.hand_over import migrate
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.run_status import RunStatus, run_status
 from migrate_groups.migration.ways_back import go_back
 from migrate_groups.migration.ways_back.move_back import move_back
@@ -278,7 +279,7 @@ class Cluster(LogCluster):
         calls = {verb: f"{verb.value.replace('-', '_')}({str(run)!r})" for verb in Verb}
         calls[Verb.HAND_OVER] = "the same migrate or apply"
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
-            return run_status(self._reading_client(), file, self._clock, calls, to._reading_client() if to else None)
+            return run_status(self._readers(to), file, self._clock, calls)
 
     def plan_rollback(self, run: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.
@@ -357,21 +358,17 @@ class Cluster(LogCluster):
         """
         return self._go_back(Verb.DELETE_OFFSETS, run, to=to)
 
+    def _readers(self, to: Cluster | None) -> Clusters[GroupReader]:
+        return Clusters(self._reading_client(), (to or self)._reading_client())
+
     def _plan_way_back(self, verb: Verb, run: Path, to: Cluster | None = None) -> Plan:
         with open_receipt(receipt_in(Path(run)), read_only=True, must_exist=True) as file:
-            reader, elsewhere = self._reading_client(), to._reading_client() if to else None
-            if verb is Verb.ROLLBACK and elsewhere is not None:  # it writes to the target groups' cluster
-                reader, elsewhere = elsewhere, reader
-            return go_back.plan_way_back(reader, verb, file, self._clock, elsewhere)
+            return go_back.plan_way_back(self._readers(to), verb, file, self._clock)
 
     def _go_back(self, verb: Verb, run: Path, wait: float = 0.0, *, to: Cluster | None = None) -> WriteResult | None:
         with open_receipt(receipt_in(Path(run)), must_exist=True, by=self._by) as file:
-            clients = self._writing_clients()
-            if verb is Verb.ROLLBACK and to is not None:
-                clients = to._writing_clients()._replace(at_source=clients.writer)
-            else:
-                clients = clients._replace(elsewhere=to._reading_client() if to else None)
-            execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
+            clusters = Clusters(self._writing_clients(), (to or self)._writing_clients())
+            execution = go_back.go_back(clusters, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)
 
 

@@ -21,10 +21,10 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.across import compare
-from migrate_groups.migration.across.mirror import MOST_RECORDS, Mirror
 from migrate_groups.migration.advise import shared_groups
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.migration.advise.shared_groups import GroupAdvice
+from migrate_groups.migration.clusters import MOST_RECORDS, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
 from migrate_groups.migration.ports import Clients, GroupReader, Side
@@ -32,7 +32,6 @@ from migrate_groups.migration.reading import take
 from migrate_groups.migration.reading.groups import describe, list_groups
 from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.renames import Rename
 from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
@@ -255,9 +254,8 @@ class ReadingCluster:
 
     def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)
-        renames = copies.rename_topics.items()
-        names = TopicNames(tuple(Rename(old=old, new=new, option="rename_topics") for old, new in renames))
-        return Mirror(self._side(writes=writes), copies.cluster._side(writes=False), names, copies.max_records)
+        renames = [Rename(old=old, new=new, option="rename_topics") for old, new in copies.rename_topics.items()]
+        return Mirror(self._side(writes=writes), copies.cluster._side(writes=False), renames, copies.max_records)
 
     def _reading_client(self) -> GroupReader:
         self._reader = self._reader or self._opened.enter_context(open_reader(self._config))

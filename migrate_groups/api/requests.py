@@ -11,7 +11,7 @@ from migrate_groups.errors import UsageError
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.hand_over.apply import ApplyRequest
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.planning.checks.application import AppPrincipal
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups
@@ -56,4 +56,4 @@ def migrate_request(
     reviewed = None if approved is None else (str(approved), PlannedWrite.read(approved).plan)
     principals = [AppPrincipal.parse(each) for each in checked_texts("app_principals", app_principals)]
     run = RunDir(Path(run_dir))
-    return MigrateRequest(file=file, options=file.options, run=run, approved=reviewed, app_principals=principals)
+    return MigrateRequest(file=file, run=run, approved=reviewed, app_principals=principals)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from migrate_groups.clock import Clock
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.hand_over.groups_to_move import FoundGroups, Reviewed, WholeGroups
     from migrate_groups.migration.hand_over.prepared import Prepared
@@ -167,7 +167,7 @@ class FleetCommand:
             speaker.set(f"{named[group]}: ")
             reviewed = found.reviewed.get(group)
             one = self.hand_over(found.splits[group], self.run.of_group(group), reviewed, clock, None)
-            prepared = one.prepared(reader, mirror)
+            prepared = one.across(mirror).prepared(reader)
             if prepared is not None:
                 one.terminal.planned(prepared.plan, prepared.rows)
             return prepared
@@ -193,7 +193,7 @@ class FleetCommand:
     ) -> dict[str, FleetPart]:
         """Hand over these groups, and return the outcome of each."""
         from migrate_groups.migration.hand_over.fleet import Fleet, Part
-        from migrate_groups.migration.hand_over.migrate import Agreed
+        from migrate_groups.migration.hand_over.prepared import Agreed
         from migrate_groups.show.fleet import STARTED
 
         parts = [Part["WriteResult | None"](group) for group in agreed]
@@ -207,8 +207,8 @@ class FleetCommand:
             reviewed = found.reviewed.get(group, (_SHOWN, agreed[group].plan))
             one = self.hand_over(found.splits[group], self.run.of_group(group), reviewed, clock, part)
             before = Agreed(shown=agreed[group], topics=part.topics, ran_until=part.ran_until)
-            one = replace(one, wanted=replace(one.wanted, agreed=before))
-            outcome = one.write(clients, mirror)
+            one = replace(one, wanted=replace(one.wanted, mirror=mirror, agreed=before))
+            outcome = one.write(clients)
             if outcome is not None:
                 one.show_result(outcome)
                 one.check_started()

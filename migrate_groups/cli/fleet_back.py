@@ -17,6 +17,7 @@ from migrate_groups.text import some
 if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
     from migrate_groups.clock import Clock
+    from migrate_groups.migration.clusters import Clusters
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _DONE = "done"
 _PAST = {"rollback": "rolled back", "hand-back": "handed back", "delete-offsets": "deleted"}
-Readers = tuple["GroupReader", "GroupReader | None"]
-"""The reader of the cluster that is written to, and that of the other cluster, as `plan_way_back` takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +43,28 @@ class FleetBack:
     clock: Clock
     wait: float = 0.0
 
-    def dry_run(self, opened: AbstractContextManager[Readers]) -> None:
+    def dry_run(self, opened: AbstractContextManager[Clusters[GroupReader]]) -> None:
         """Show the plan of each run. Raises an error with the most serious exit code if runs are refused."""
         with opened as readers:
-            named, plans = self._planned(*readers)
+            named, plans = self._planned(readers)
         rows = [named[part.group].row_of_plan(part, part.result, _DONE) for part in plans]
         self._dialogue.show_plans(rows, [part.result for part in plans if part.result], None, without_dry_run())
 
-    def write(self, opened: AbstractContextManager[Clients]) -> None:
+    def write(self, opened: AbstractContextManager[Clusters[Clients]]) -> None:
         """Show the plan of each run, ask, and carry out those that are not refused.
 
         Raises `Refused` if the user does not agree, and an error with the most serious exit code if runs failed.
         """
+        from migrate_groups.migration.clusters import writers
         from migrate_groups.migration.hand_over.fleet import MOST_AT_WORK, Part, work_on_each
 
-        with opened as clients:
-            named, plans = self._planned(clients.writer, clients.elsewhere or clients.at_source)
+        with opened as clusters:
+            named, plans = self._planned(writers(clusters))
             rows = {part.group: named[part.group].row_of_plan(part, part.result, _DONE) for part in plans}
             due = self._dialogue.agreed(rows, [part.group for part in plans if part.result is not None])
 
             def carry_out(part: Part[WriteResult | None], clock: Clock) -> WriteResult | None:
-                return self._carry_out(clients, named[part.group], clock)
+                return self._carry_out(clusters, named[part.group], clock)
 
             def ended(part: Part[WriteResult | None]) -> None:
                 row = rows[part.group] = row_of_result(named[part.group], part, _PAST[self.verb.value], _DONE)
@@ -79,9 +79,7 @@ class FleetBack:
     def _dialogue(self) -> FleetDialogue:
         return FleetDialogue(self.terminal.output_format, self.terminal.yes, "Write the offsets of {}?", "run")
 
-    def _planned(
-        self, reader: GroupReader, elsewhere: GroupReader | None
-    ) -> tuple[dict[str, Named], list[Part[Plan | None]]]:
+    def _planned(self, clusters: Clusters[GroupReader]) -> tuple[dict[str, Named], list[Part[Plan | None]]]:
         """Return the runs by the name of their folder, and the plan of each; None if nothing is left to do."""
         from migrate_groups.files.runs.receipt_file import open_receipt
         from migrate_groups.migration.hand_over.fleet import Part, work_on_each
@@ -96,20 +94,20 @@ class FleetBack:
                 targets = {group for group, *_ in file.receipt.partition_states}
                 one = named[part.group] = Named(some(file.receipt.source_groups), some(targets), folder)
                 terminal = self._terminal(one)
-                if is_done(reader, file, self.verb, terminal, elsewhere):
+                if is_done(clusters, file, self.verb, terminal):
                     return None
-                return plan_way_back(reader, self.verb, file, clock, elsewhere)
+                return plan_way_back(clusters, self.verb, file, clock)
 
         return named, [*work_on_each([Part["Plan | None"](run) for run in named], plan, self.clock)]
 
-    def _carry_out(self, clients: Clients, one: Named, clock: Clock) -> WriteResult | None:
+    def _carry_out(self, clusters: Clusters[Clients], one: Named, clock: Clock) -> WriteResult | None:
         from migrate_groups.files.runs.receipt_file import open_receipt
         from migrate_groups.migration.ways_back.go_back import go_back
         from migrate_groups.migration.write_result import result_of
 
         terminal = self._terminal(one)
         with open_receipt(RunDir(one.folder).receipt, must_exist=True, by=terminal.by) as file:
-            execution = go_back(clients, self.verb, file, clock, terminal, wait=self.wait)
+            execution = go_back(clusters, self.verb, file, clock, terminal, wait=self.wait)
             if execution is None:
                 return None
             result = result_of(execution, file)

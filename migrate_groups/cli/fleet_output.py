@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +12,13 @@ from migrate_groups.cli import event_log, written
 from migrate_groups.cli.console import confirm, show_as, speaker, talk
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, PartlyApplied, Refused
-from migrate_groups.migration.progress_callbacks import in_silence
+from migrate_groups.migration.events import not_known
 from migrate_groups.text import brief, counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
+    from migrate_groups.migration.events import Done
     from migrate_groups.migration.hand_over.fleet import Part
-    from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.run_states import Verb
@@ -103,9 +103,9 @@ class FleetTerminal(Terminal):
     def doing(self, line: str) -> None:
         """Show nothing: the fleet says how many groups do what."""
 
-    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+    def working(self, doing: str, done: Done = not_known) -> AbstractContextManager[None]:
         """Show nothing."""
-        return in_silence(doing, done)
+        return nullcontext()
 
     def read_back(self, verb: Verb, sources: Iterable[str], *, wrote: bool) -> None:
         """Say that the new group may start."""

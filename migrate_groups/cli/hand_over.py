@@ -13,10 +13,9 @@ from migrate_groups.text import shell_command, some
 if TYPE_CHECKING:
     from migrate_groups.cli.terminal import Terminal
     from migrate_groups.clock import Clock
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.hand_over.fail_over import FailOver
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest
-    from migrate_groups.migration.hand_over.prepared import Prepared
+    from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.plan import Plan
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 class HandOver:
     """A hand-over: target groups take over topics of a source group, with its committed offsets.
 
-    wanted: the input of the hand-over. Its field ``mirror`` is ignored, because the methods take the mirror as an
-    argument. terminal: shows texts to the user, and asks before the write. kept: the offsets to write if the source
-    group's cluster is lost.
+    wanted: the input of the hand-over. terminal: shows texts to the user, and asks before the write. kept: the offsets
+    to write if the source group's cluster is lost.
     """
 
     wanted: MigrateRequest
@@ -37,7 +35,11 @@ class HandOver:
     clock: Clock
     kept: KeptOffsets | None = None
 
-    def dry_run(self, reader: GroupReader, mirror: Mirror | None, command: str = "") -> Plan | None:
+    def across(self, mirror: Mirror | None) -> HandOver:
+        """Return the same hand-over with a mirror that was opened since; None if all groups are on one cluster."""
+        return replace(self, wanted=replace(self.wanted, mirror=mirror))
+
+    def dry_run(self, reader: GroupReader, command: str = "") -> Plan | None:
         """Show the plan of the hand-over, and return it.
 
         command: what to type next, for a comment. If an earlier run has written the offsets and a target group has
@@ -50,20 +52,20 @@ class HandOver:
 
             prepared = plan_fail_over(reader, self.wanted, self.kept, self.clock, self.terminal)
         else:
-            prepared = self.prepared(reader, mirror)
+            prepared = self.prepared(reader)
         if prepared is None:
             self._show_receipt()
             return None
         self.terminal.dry_run(prepared.plan, prepared.rows, command)
         return prepared.plan
 
-    def prepared(self, reader: GroupReader, mirror: Mirror | None) -> Prepared | None:
+    def prepared(self, reader: GroupReader) -> Prepared | None:
         """Return the plan of the hand-over and its facts; None if it is over. Raises the errors of `plan_migration`."""
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
-        return plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
+        return plan_migration(reader, self.wanted, self.clock, self.terminal)
 
-    def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
+    def write(self, clients: Clients) -> WriteResult | None:
         """Write the offsets to the target groups, and return the result.
 
         If an earlier run has written the offsets and a target group has started, return None, or raise `PartlyApplied`
@@ -78,7 +80,7 @@ class HandOver:
             return fail_over(clients, self.wanted, self.kept, self.clock, self.terminal)
         launch = self.terminal.commands.start
         try:
-            return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
+            return migrate(clients, self.wanted, self.clock, self.terminal)
         except MigrateGroupsError:
             if launch and launch.failure:
                 talk(launch.failure)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress_display import shown_work
-from migrate_groups.migration.events import Events
+from migrate_groups.migration.events import Events, not_known
 from migrate_groups.snapshots.times import span_in_words
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from migrate_groups.migration.progress_callbacks import Done
+    from migrate_groups.migration.events import Done
     from migrate_groups.migration.watch import TopicProgress, WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 
@@ -38,7 +38,7 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 class Reporter(Events):
     """Shows on stderr what a command that only reads reports."""
 
-    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+    def working(self, doing: str, done: Done = not_known) -> AbstractContextManager[None]:
         """Show the progress of the block, if it is not short."""
         return shown_work(doing, done)
 

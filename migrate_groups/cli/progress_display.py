@@ -15,7 +15,7 @@ from migrate_groups.text import cut
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from migrate_groups.migration.progress_callbacks import Done
+    from migrate_groups.migration.events import Done
 
 _QUIET_SECONDS = 2.0
 _BAR_SECONDS = 0.2

@@ -14,7 +14,7 @@ from migrate_groups.cli.connect import Connection, TargetConnection
 from migrate_groups.errors import UsageError
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ports import GroupReader
 
 MOST_RECORDS = 200_000
@@ -134,10 +134,9 @@ class Copies(NamedTuple):
         otherwise all clients only read. Raises `UsageError` or `InvalidInput` if a ``--rename-topic`` or a
         connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
-        from migrate_groups.migration.across.mirror import Mirror
-        from migrate_groups.mirrors.names import TopicNames
+        from migrate_groups.migration.clusters import Mirror
         from migrate_groups.model.renames import Rename
 
-        names = TopicNames(tuple(Rename.parse(each, "--rename-topic") for each in self.rename_topic or []))
+        renames = [Rename.parse(each, "--rename-topic") for each in self.rename_topic or []]
         with source.open_side(writes=writes) as here, target.connection(source).open_side() as there:
-            yield Mirror(here, there, names, self.max_records)
+            yield Mirror(here, there, renames, self.max_records)

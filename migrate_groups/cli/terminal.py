@@ -21,8 +21,8 @@ from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.event_log import EventLog
-    from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.write_result import WriteResult
+    from migrate_groups.model.groups import ObservedGroup
     from migrate_groups.planning.change import Change
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop

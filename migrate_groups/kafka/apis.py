@@ -29,9 +29,9 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from migrate_groups.kafka.group_requests import DESCRIBE_VERSION, FETCH_OFFSETS_VERSION
 from migrate_groups.kafka.group_requests import LAST_PLAIN_VERSION as COMMIT_VERSION
 from migrate_groups.kafka.list_offsets import LAST_PLAIN_VERSION as LIST_OFFSETS_VERSION
-from migrate_groups.kafka.private import (
+from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.schemas import (
     AlterShareGroupOffsetsRequest,
-    Client,
     ConsumerGroupDescribeRequest,
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,

@@ -10,6 +10,7 @@ from migrate_groups.errors import MigrateGroupsError, PendingCommits, ShareGroup
 from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import KafkaConnection, check_visible
+from migrate_groups.kafka.share_group_requests import describe_share_offsets
 from migrate_groups.model.groups import GroupDescription, Wanted
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import some
@@ -95,7 +96,7 @@ class Commits:
             and not isinstance(of_it := found[group], MigrateGroupsError)
             and not any(of_it.values())
         }
-        read = self._connection.run_of_groups(maybe, of_groups.describe_share_offsets(maybe), _READING)
+        read = self._connection.run_of_groups(maybe, describe_share_offsets(maybe), _READING)
         return {
             group: ShareGroupStarted(group) if answers is None else self._checked(answers)
             for group, answers in read.items()

@@ -14,13 +14,9 @@ from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.private import (
-    AlterShareGroupOffsetsRequest,
-    Client,
+from migrate_groups.kafka.private import Client
+from migrate_groups.kafka.schemas import (
     ConsumerGroupDescribeRequest,
-    DeleteShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequest,
-    ShareGroupDescribeRequest,
 )
 from migrate_groups.kafka.wire import MISSING, KafkaErrorClass, by_topic
 from migrate_groups.model.groups import Wanted
@@ -36,16 +32,13 @@ _NO_MEMBER: Membership = (DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID)
 LAST_PLAIN_VERSION = 7
 """The highest version of OffsetCommit to send, unless the brokers offer only later ones."""
 # From version 6 on a missing group is answered with an error, without the authorized operations.
-_NEVER_JOINED = 1
-"""The highest epoch of an Empty share group of which nobody has ever been a member
-(docs/kafka-behaviour.md#share-groups)."""
 DESCRIBE_VERSION = 5
 """The highest version of DescribeGroups to send, unless the brokers offer only later ones."""
 FETCH_OFFSETS_VERSION = 8
 """The highest version of OffsetFetch to send."""
 
 
-class _Commit(NamedTuple):
+class FetchedOffset(NamedTuple):
     """In place of the part of an OffsetFetch response about a partition; by default without a committed offset."""
 
     error_code: int = 0
@@ -75,9 +68,9 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        _note_descriptions(into, await client.send(_describe_groups(client, groups, permissions=permissions), node))
+        note_descriptions(into, await client.send(_describe_groups(client, groups, permissions=permissions), node))
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
 def describe_consumer_groups() -> Ask[Any]:
@@ -88,9 +81,9 @@ def describe_consumer_groups() -> Ask[Any]:
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        _note_descriptions(into, await client.send(ConsumerGroupDescribeRequest(group_ids=groups), node))
+        note_descriptions(into, await client.send(ConsumerGroupDescribeRequest(group_ids=groups), node))
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
 def fetch_offsets(wanted: Wanted) -> Ask[dict[TopicPartition, Any]]:
@@ -115,7 +108,7 @@ def fetch_offsets(wanted: Wanted) -> Ask[dict[TopicPartition, Any]]:
         for answer in (await client.send(_offset_fetch(wanted, groups), node)).groups:
             _note_offsets(into, wanted, answer.group_id, answer)
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
 class Observation(NamedTuple):
@@ -153,9 +146,9 @@ def observe(wanted: Wanted, consumers: Collection[str], first: First | None = No
         asked += [client.send(ConsumerGroupDescribeRequest(group_ids=of_consumers), node)] if of_consumers else []
         asked += [client.send(_offset_fetch(wanted, groups), node)]
         described, as_consumers, offsets = OfGroups[Any](), OfGroups[Any](), OfGroups[dict[TopicPartition, Any]]()
-        _note_descriptions(described, await asked[0])
+        note_descriptions(described, await asked[0])
         for answers in asked[1:-1]:
-            _note_descriptions(as_consumers, await answers)
+            note_descriptions(as_consumers, await answers)
         for answer in (await asked[-1]).groups:
             _note_offsets(offsets, wanted, answer.group_id, answer)
         for group in groups:
@@ -169,7 +162,7 @@ def observe(wanted: Wanted, consumers: Collection[str], first: First | None = No
                     described.found[group], as_consumers.found.get(group), offsets.found[group]
                 )
 
-    return _by_coordinator(of_coordinator, first)
+    return by_coordinator(of_coordinator, first)
 
 
 def commit_offsets(
@@ -207,7 +200,7 @@ def commit_offsets(
 
         into.failed |= await client.side_by_side(of_one, node, groups)
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
 def connect() -> Ask[None]:
@@ -220,7 +213,7 @@ def connect() -> Ask[None]:
 
         into.failed |= await client.side_by_side(of_one, node, groups)
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
 def delete_offsets(
@@ -240,119 +233,6 @@ def delete_offsets(
     return ask
 
 
-_NO_SHARE_GROUPS = kafka_errors.UnsupportedVersionError.errno
-
-
-def describe_share_offsets(wanted: Mapping[str, Collection[TopicPartition]]) -> Ask[dict[TopicPartition, Any] | None]:
-    """Return a coroutine function that reads start offsets of share groups with DescribeShareGroupOffsets (KIP-932).
-
-    The answer for a group is as for `fetch_offsets`, with start offsets as committed offsets; without any if no share
-    group has the name. It is None if the group has had members, because it may have acknowledged records after its
-    start offsets (docs/kafka-behaviour.md#share-groups).
-    """
-
-    async def of_coordinator(
-        client: Client, node: Any, groups: list[str], into: OfGroups[dict[TopicPartition, Any] | None]
-    ) -> None:
-        shares = list[str]()
-        if client.offers(DescribeShareGroupOffsetsRequest) and client.offers(ShareGroupDescribeRequest):
-            existing = await client.send(ShareGroupDescribeRequest(group_ids=groups), node)
-            # Brokers that offer the request, and have share groups switched off, refuse it: Kafka 4.1 by default.
-            shares = [each.group_id for each in existing.groups if each.error_code not in (MISSING, _NO_SHARE_GROUPS)]
-        into.found.update({group: dict.fromkeys(wanted[group], _Commit()) for group in groups if group not in shares})
-        # A request for start offsets makes the topic __share_group_state, even for a group that does not exist.
-        if not shares:
-            return
-        of_group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        topic_class = of_group.DescribeShareGroupOffsetsRequestTopic
-        asked = [
-            of_group(
-                group_id=group,
-                topics=[
-                    topic_class(topic_name=topic, partitions=numbers)
-                    for topic, numbers in by_topic((each, each.partition) for each in wanted[group]).items()
-                ],
-            )
-            for group in shares
-        ]
-        # Sent on one connection, so that the epochs are read after the offsets: no member had joined before.
-        sent = client.send(DescribeShareGroupOffsetsRequest(groups=asked), node)
-        asked_epochs = client.send(ShareGroupDescribeRequest(group_ids=shares), node)
-        starts, epochs = OfGroups[Any](), OfGroups[Any]()
-        for answer in (await sent).groups:
-            parts = ((topic.topic_name, each) for topic in answer.topics for each in topic.partitions)
-            found = {TopicPartition(topic, each.partition_index): _start(each) for topic, each in parts}
-            _note(starts, answer.group_id, found, answer.error_code)
-        _note_descriptions(epochs, await asked_epochs)
-        for group in shares:
-            if failed := [each.failed[group] for each in (starts, epochs) if group in each.failed]:
-                into.failed[group] = failed[0]
-            else:
-                described = epochs.found[group]
-                is_new = described.group_state == "Empty" and described.group_epoch <= _NEVER_JOINED
-                into.found[group] = starts.found[group] if is_new else None
-
-    return _by_coordinator(of_coordinator)
-
-
-def alter_share_offsets(
-    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
-) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
-    """Return a coroutine function that sets start offsets of share groups (AlterShareGroupOffsets, KIP-932).
-
-    A group that does not exist is created. The answer for a group is as for `commit_offsets`.
-    """
-
-    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        topic_class = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
-        partition_class = topic_class.AlterShareGroupOffsetsRequestPartition
-        for group in groups:
-            written = (
-                (each, partition_class(partition_index=each.partition, start_offset=committed.offset))
-                for each, committed in offsets[group].items()
-            )
-            topics = [topic_class(topic_name=name, partitions=of_it) for name, of_it in by_topic(written).items()]
-            answer = await client.send(AlterShareGroupOffsetsRequest(group_id=group, topics=topics), node)
-            if answer.error_code:
-                into.failed[group] = kafka_errors.for_code(answer.error_code)(answer.error_message)
-                continue
-            into.found[group] = {
-                TopicPartition(topic.topic_name, each.partition_index): kafka_errors.for_code(each.error_code)
-                for topic in answer.responses
-                for each in topic.partitions
-            }
-
-    return _by_coordinator(of_coordinator)
-
-
-def delete_share_offsets(
-    partitions: Mapping[str, Collection[TopicPartition]],
-) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
-    """Return a coroutine function that deletes start offsets of share groups (DeleteShareGroupOffsets, KIP-932).
-
-    The start offsets of all partitions of these topics are deleted. The answer for a group is as for `delete_offsets`.
-    """
-
-    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        topic_class = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
-        for group in groups:
-            topics = [topic_class(topic_name=topic) for topic in {each.topic: None for each in partitions[group]}]
-            answer = await client.send(DeleteShareGroupOffsetsRequest(group_id=group, topics=topics), node)
-            if answer.error_code:
-                into.failed[group] = kafka_errors.for_code(answer.error_code)(answer.error_message)
-                continue
-            # A topic without a start offset is answered with this error.
-            nothing = kafka_errors.UnknownTopicOrPartitionError
-            errors = {topic.topic_name: kafka_errors.for_code(topic.error_code) for topic in answer.responses}
-            into.found[group] = {
-                each: kafka_errors.NoError if errors[each.topic] is nothing else errors[each.topic]
-                for each in partitions[group]
-                if each.topic in errors
-            }
-
-    return _by_coordinator(of_coordinator)
-
-
 def delete_groups() -> Ask[Mapping[str, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups.
 
@@ -363,10 +243,10 @@ def delete_groups() -> Ask[Mapping[str, KafkaErrorClass]]:
         for answer in (await client.send(DeleteGroupsRequest(groups_names=groups), node)).results:
             into.found[answer.group_id] = {answer.group_id: kafka_errors.for_code(answer.error_code)}
 
-    return _by_coordinator(of_coordinator)
+    return by_coordinator(of_coordinator)
 
 
-def _by_coordinator(
+def by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]], first: First | None = None
 ) -> Ask[T]:
     """Return a coroutine function that calls ``of_coordinator`` once for each coordinator, with its groups.
@@ -413,7 +293,8 @@ async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[
     return nodes
 
 
-def _note(into: OfGroups[Any], group: str, answer: Any, error_code: int) -> None:
+def note(into: OfGroups[Any], group: str, answer: Any, error_code: int) -> None:
+    """Store the answer for a group, or the error that its error code stands for."""
     error = kafka_errors.for_code(error_code)
     if error is kafka_errors.NoError:
         into.found[group] = answer
@@ -426,16 +307,10 @@ def _describe_groups(client: Client, groups: Sequence[str], *, permissions: bool
     return DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=most)
 
 
-def _start(answer: Any) -> _Commit:
-    """Return the part of a DescribeShareGroupOffsets response about a partition as one of OffsetFetch."""
-    # OffsetFetch, too, has no error for a partition that does not exist.
-    is_missing = answer.error_code == kafka_errors.UnknownTopicOrPartitionError.errno
-    return _Commit() if is_missing else _Commit(answer.error_code, answer.start_offset)
-
-
-def _note_descriptions(into: OfGroups[Any], response: Any) -> None:
+def note_descriptions(into: OfGroups[Any], response: Any) -> None:
+    """Store the description of each group in a response. A group that does not exist is no error."""
     for answer in response.groups:
-        _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
+        note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
 
 
 def _offset_fetch(wanted: Wanted, groups: Sequence[str]) -> Any:
@@ -448,8 +323,8 @@ def _offset_fetch(wanted: Wanted, groups: Sequence[str]) -> Any:
 def _note_offsets(into: OfGroups[dict[TopicPartition, Any]], wanted: Wanted, group: str, answer: Any) -> None:
     found = _by_partition(answer)
     if answer.error_code == MISSING:  # Apache Kafka answers without an error for a group that does not exist
-        found = dict.fromkeys(wanted[group] or (), _Commit())
-    _note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
+        found = dict.fromkeys(wanted[group] or (), FetchedOffset())
+    note(into, group, found, 0 if answer.error_code == MISSING else answer.error_code)
 
 
 def _topics(topic_class: Any, partitions: Collection[TopicPartition] | None) -> list[Any] | None:

@@ -24,12 +24,10 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.admin import ListGroupsRequest
-from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import ApiVersionsRequest, CoordinatorType, FindCoordinatorRequest
 from kafka.structs import TopicPartition
 
 from migrate_groups.kafka import request_log as request_log
-from migrate_groups.kafka import schemas
 
 T = TypeVar("T")
 
@@ -73,46 +71,6 @@ def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
         for name, reason in names.items()
         if not hasattr(owner, name) and f"self.{name} = " not in inspect.getsource(owner)
     ]
-
-
-class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The request ConsumerGroupDescribe (API key 69), which returns the members of KIP-848 groups."""
-
-
-class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to ConsumerGroupDescribe (API key 69). Because this class exists, kafka-python can decode it."""
-
-
-class ShareGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The request ShareGroupDescribe (API key 77), which returns the epoch of share groups (KIP-932)."""
-
-
-class ShareGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to ShareGroupDescribe (API key 77)."""
-
-
-class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The request DescribeShareGroupOffsets (API key 90), which returns start offsets of share groups (KIP-932)."""
-
-
-class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to DescribeShareGroupOffsets (API key 90)."""
-
-
-class AlterShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The request AlterShareGroupOffsets (API key 91), which sets start offsets of a share group (KIP-932)."""
-
-
-class AlterShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to AlterShareGroupOffsets (API key 91)."""
-
-
-class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The request DeleteShareGroupOffsets (API key 92), which deletes start offsets of a share group (KIP-932)."""
-
-
-class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to DeleteShareGroupOffsets (API key 92)."""
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types

@@ -179,7 +179,7 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
     """
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)
-        raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
+        raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}; try again")
     if answer.committed_offset < 0:
         return None
     epoch = answer.committed_leader_epoch

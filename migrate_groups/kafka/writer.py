@@ -10,7 +10,7 @@ import kafka.errors as kafka_errors
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import group_requests as of_groups
-from migrate_groups.kafka import wire
+from migrate_groups.kafka import share_group_requests, wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.hold import Hold, Holds, hold
@@ -67,13 +67,13 @@ class KafkaPythonWriter(KafkaPythonReader):
         """Send one AlterShareGroupOffsets for each group."""
         for group in offsets:
             self._commits.last.pop(group, None)  # it may not have existed, and then would not be read as a share group
-        return self._write(offsets, of_groups.alter_share_offsets(offsets))
+        return self._write(offsets, share_group_requests.alter_share_offsets(offsets))
 
     def delete_share_offsets(
         self, partitions: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Send one DeleteShareGroupOffsets for each group."""
-        return self._write(partitions, of_groups.delete_share_offsets(partitions))
+        return self._write(partitions, share_group_requests.delete_share_offsets(partitions))
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Send one OffsetCommit with offset 0 for each probe group."""

@@ -15,7 +15,6 @@ from migrate_groups.errors import NotAuthorized, Refused, UsageError
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition, probe_group
 from migrate_groups.model.partitions import TopicPartition
@@ -68,12 +67,6 @@ class Barrier:
                 return
 
 
-def shown_with_barrier(reader: GroupReader, plan: Plan) -> tuple[Plan, Barrier]:
-    """Return a plan as it is shown to the user, and how to wait for commits before it is made again. Reads only."""
-    barrier = barrier_of(reader, plan)
-    return plan.with_checks(barrier.checks), barrier
-
-
 def barrier_of(reader: GroupReader, plan: Plan, *, is_target: bool = False) -> Barrier:
     """Return how to wait for commits of the groups of a plan. Reads only.
 
@@ -111,7 +104,7 @@ def after_barrier(writer: GroupWriter, barrier: Barrier, events: Events) -> Iter
     The block gets the check, reads the committed offsets and writes. Afterwards the probe groups are deleted. Raises
     `Refused` if it is not known whether all commits are readable.
     """
-    with events.working("waiting for the replicas of commits", not_known):
+    with events.working("waiting for the replicas of commits"):
         checks = barrier.pass_through(writer)
     refuse_forbidden([check for check in checks if check.verdict in (Verdict.PENDING, Verdict.REFUSE)])
     has_passed = any(check.verdict is Verdict.PASS for check in checks)

@@ -77,10 +77,7 @@ def write_plan(
     def sent() -> tuple[int, int]:
         return len(execution.changes) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.changes)
 
-    second = None if plan.options.second_client == "none" else clients.second
     others = other_groups(file.receipt, verb)
-    # The groups that must no longer consume after a way back are on the cluster that is written to.
-    elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         # Before the claim: the run that a claim names must have a receipt, with which the run is resumed or undone.
         begun = execution  # kept, because `record_open` replaces `execution` by what it saves
@@ -92,9 +89,7 @@ def write_plan(
             for change in begun.changes
             if change.order in unclaimed and not change.settled
         )
-        execution = write(
-            clients.writer, second, execution, lambda latest: record_open(not_yet_known(latest, others)), elsewhere
-        )
+        execution = write(clients, execution, lambda latest: record_open(not_yet_known(latest, others)))
         execution = put_back(clients, execution, others, record_open)
         # Another run may hand over what this one could not claim, although the offset is in place.
         execution = execution.updated(
@@ -120,20 +115,13 @@ def write_plan(
 
 
 def watch_afterwards(
-    reader: GroupReader,
-    execution: Execution,
-    file: ReceiptFile,
-    clock: Clock,
-    events: Events,
-    elsewhere: GroupReader | None = None,
+    clients: Clients, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution:
     """After a write, watch the groups that must no longer consume, such as the source group of a migration.
 
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
     ``not_watched`` about groups that can't be read. Nothing is watched if the write was not successful. If the option
     ``guard`` is 0, a remark says that nothing was watched.
-
-    elsewhere: reads source groups that are on another cluster.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     # Otherwise the user has to act first.
@@ -143,9 +131,9 @@ def watch_afterwards(
         events.doing(
             f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice"
         )
-        execution = guard(reader, execution, seconds, clock, elsewhere)
+        execution = guard(clients, execution, seconds, clock)
         if execution.verb is Verb.HAND_OVER:
-            execution = with_added_partitions(reader, execution, file.receipt, elsewhere)
+            execution = with_added_partitions(clients, execution, file.receipt)
     else:
         execution = execution.remarked(
             f"not watched after the write (guard 0s), so it is not known whether a consumer comes back: {some(groups)}"
@@ -155,7 +143,7 @@ def watch_afterwards(
 
 
 def watch_after_hold(
-    reader: GroupReader, held: HeldGroup, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
+    clients: Clients, held: HeldGroup, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution:
     """Watch the source group for consumers after this tool has left the group; return the record of the write.
 
@@ -171,26 +159,25 @@ def watch_after_hold(
     execution = replace(execution, added=())
     if seconds and execution.is_whole:
         events.doing(f"{some(sorted(watched(execution)))} is no longer held: watching it for {seconds:g} s")
-        execution = guard(reader, execution, seconds, clock)
-    execution = with_added_partitions(reader, execution, file.receipt)
+        execution = guard(clients, execution, seconds, clock)
+    execution = with_added_partitions(clients, execution, file.receipt)
     file.record(execution)
     return execution
 
 
-def with_added_partitions(
-    reader: GroupReader, execution: Execution, receipt: Receipt, elsewhere: GroupReader | None = None
-) -> Execution:
+def with_added_partitions(clients: Clients, execution: Execution, receipt: Receipt) -> Execution:
     """Return the record of a hand-over with a message for added partitions without an offset of a target group.
 
     Such a partition was added to a topic after the hand-over was planned. ``auto.offset.reset`` decides where the group
-    starts there. receipt: the record of the run. elsewhere: reads the source group's cluster in a move to another one.
+    starts there. receipt: the record of the run.
 
     If the topics or the offsets can't be read, ``not_watched`` says so.
     """
+    reader = clients.writer
     try:
         added = receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
         committed = committed_by_order(reader, added)
-        there = _added_elsewhere(elsewhere, execution) if elsewhere else []
+        there = _added_elsewhere(clients.elsewhere, execution) if clients.elsewhere else []
     except (ClusterUnavailable, Refused) as error:
         return execution.with_not_watched(f"it is not known whether partitions were added since the write: {error}")
     missing = [f"{group} {topic}-{number}" for (group, topic, number) in added if not committed[group, topic, number]]

@@ -5,18 +5,26 @@ A caller that shows something, or asks, overrides them. Otherwise they agree to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from migrate_groups.migration.progress_callbacks import Done
-
 if TYPE_CHECKING:
-    from migrate_groups.migration.reading.take import ObservedGroup
+    from migrate_groups.model.groups import ObservedGroup
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.run_states import Verb
     from migrate_groups.snapshots.row import Row
+
+Progress = Callable[[int, int], None]
+"""Called with the amount that is done, and the amount to do in all."""
+
+Done = Callable[[], tuple[int, int] | None]
+"""Returns the amount that is done and the amount to do in all; None: not known. It may be called in another thread."""
+
+
+def not_known() -> None:
+    """Return None, for work of which no progress is known."""
 
 
 class Events:
@@ -25,7 +33,7 @@ class Events:
     They are called in the thread of the command. An error that a callback raises ends the command.
     """
 
-    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+    def working(self, doing: str, done: Done = not_known) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of some work. The command works within the context.
 
         - doing: the work, such as ``reading group orders``.
@@ -101,3 +109,20 @@ class Events:
 
         Called only by ``migrate``, as its last step, also if it fails.
         """
+
+
+SILENT = Events()
+"""For a command that shows nothing."""
+
+
+@contextmanager
+def amounts_shown(events: Events, doing: str) -> Iterator[Progress]:
+    """Yield a function that receives the progress of the block, which ``events`` shows."""
+    amounts: tuple[int, int] | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal amounts
+        amounts = done, total
+
+    with events.working(doing, lambda: amounts):
+        yield tell

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
-from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.change import Change, by_group
@@ -75,9 +75,7 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     return _check_once(reader, execution, watched(execution))[0]
 
 
-def guard(
-    reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
-) -> Execution:
+def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) -> Execution:
     """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
@@ -86,9 +84,8 @@ def guard(
 
     After a hand-over, the offsets of target groups without members are then read again. An offset that is missing or
     lower than written gets the outcome ``refused``.
-
-    elsewhere: reads source groups that are on another cluster.
     """
+    reader, to_watch = clients.writer, clients.of_watched(execution.verb)
     read_at = clock.monotonic()
     deadline = read_at + seconds
     at, unclear = watched(execution), list[str]()
@@ -101,7 +98,7 @@ def guard(
         if execution.verb is Verb.HAND_OVER:
             # Before the source groups, so that the last reading of the guard is of them.
             execution = with_first_signs(reader, execution, clock)
-        execution, unclear = _check_once(elsewhere or reader, execution, at)
+        execution, unclear = _check_once(to_watch, execution, at)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
     execution = execution.with_moved(

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
 
 from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup
 from migrate_groups.migration.reading.claims import (
@@ -44,8 +44,6 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import some
-
-Client = TypeVar("Client", bound=GroupReader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,26 +237,7 @@ _OWNED_AGAIN = {
 }
 
 
-class BothClusters(NamedTuple, Generic[Client]):
-    """A client for the source groups' cluster, and one for the target groups', which may be the same.
-
-    One is None if the claims there are not read, or not made.
-    """
-
-    source: Client | None
-    target: Client | None
-
-    def of(self, cluster: str) -> Client | None:
-        """Return the client of a group's cluster, as `GroupAt` names it."""
-        return self.target if cluster else self.source
-
-
-def one_cluster(client: Client) -> BothClusters[Client]:
-    """Return the client of the only cluster."""
-    return BothClusters(client, client)
-
-
-def read_journal(clusters: BothClusters[GroupReader], plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
+def read_journal(clusters: Clusters[GroupReader | None], plan: Plan, receipt: Receipt, verb: Verb) -> Journal:
     """Return what runs have claimed of the partitions of a plan. Reads only."""
     facts = handed_by(JournalFacts(run=receipt.run, verb=verb), plan, receipt)
     if facts.is_copy or not facts.groups:
@@ -270,7 +249,7 @@ def read_journal(clusters: BothClusters[GroupReader], plan: Plan, receipt: Recei
     return _read(clusters, Journal(facts=facts))
 
 
-def refuse_taken(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Verb) -> None:
+def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
     verb: a way back, which the receipt allows or records as done.
@@ -279,14 +258,14 @@ def refuse_taken(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Ve
         _refuse_claimed(journal)
 
 
-def claim_started(clusters: BothClusters[GroupWriter], file: ReceiptFile, now: datetime) -> None:
+def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now: datetime) -> None:
     """Claim for the target groups what they got, after `say_over` has told the user that they have started.
 
     Their claims say that the outcome is not known if the run was killed before, or had ended with exit code 4; other
     runs are then refused. Raises `Refused`.
     """
     receipt = file.receipt
-    journal = _of_hand_over(BothClusters(*clusters), receipt, Verb.HAND_OVER)
+    journal = _of_hand_over(clusters, receipt, Verb.HAND_OVER)
     if journal is None or not any(
         claims and claims[0].run == receipt.run and claims[0].state is ClaimState.ARRIVING
         for claims in journal.facts.claims.values()
@@ -298,7 +277,7 @@ def claim_started(clusters: BothClusters[GroupWriter], file: ReceiptFile, now: d
         held.record(receipt, now, is_over=True)
 
 
-def _of_hand_over(clusters: BothClusters[GroupReader], receipt: Receipt, verb: Verb) -> Journal | None:
+def _of_hand_over(clusters: Clusters[GroupReader | None], receipt: Receipt, verb: Verb) -> Journal | None:
     """Return what runs have claimed of the hand-over in a receipt; None if it has claimed nothing.
 
     verb: what is to be done with the hand-over.
@@ -311,7 +290,7 @@ def _of_hand_over(clusters: BothClusters[GroupReader], receipt: Receipt, verb: V
 
 
 @contextmanager
-def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
+def locked(writers: Clusters[GroupWriter | None], journal: Journal, file: ReceiptFile) -> Iterator[Journal]:
     """Keep other runs from the groups of a write during a ``with`` block, and yield what they have claimed before.
 
     file: the receipt, which this process has locked. A process that was killed with the same receipt keeps none out.
@@ -340,7 +319,7 @@ def locked(writers: BothClusters[GroupWriter], journal: Journal, file: ReceiptFi
         facts = replace(journal.facts, not_known=not_known)
         of_clusters = {cluster: writers.of(cluster) for cluster in _by_cluster(facts)}
         claiming = {cluster: writer for cluster, writer in of_clusters.items() if writer is not None}
-        held = _read(BothClusters(*writers), replace(journal, facts=facts, writers=claiming))
+        held = _read(writers, replace(journal, facts=facts, writers=claiming))
         _refuse_claimed(held)
         yield held
 
@@ -376,7 +355,7 @@ def _refuse_claimed(journal: Journal) -> None:
     refuse_forbidden([check for check in journal.checks if check.verdict is Verdict.REFUSE])
 
 
-def _not_granted(clusters: BothClusters[GroupReader], facts: JournalFacts) -> dict[GroupAt, str]:
+def _not_granted(clusters: Clusters[GroupReader | None], facts: JournalFacts) -> dict[GroupAt, str]:
     """Return why the claims of groups can't be read or made; empty if they can."""
     not_known: dict[GroupAt, str] = {}
     for cluster, names in _by_cluster(facts).items():
@@ -388,7 +367,7 @@ def _not_granted(clusters: BothClusters[GroupReader], facts: JournalFacts) -> di
     return not_known
 
 
-def _read(clusters: BothClusters[GroupReader], journal: Journal) -> Journal:
+def _read(clusters: Clusters[GroupReader | None], journal: Journal) -> Journal:
     """Return the journal with the claims that are committed now."""
     facts = journal.facts
     claims: dict[Place, Claims] = {}

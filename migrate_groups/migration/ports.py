@@ -26,6 +26,7 @@ from migrate_groups.model.partitions import (
 )
 from migrate_groups.model.permissions import Acls, Operation, Resource
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.run_states import Verb
 
 
 class OffsetsReader(Protocol):
@@ -266,13 +267,16 @@ class Clients(NamedTuple):
     - writer: writes and reads (kafka-python).
     - second: reads back what was written (confluent-kafka).
     - elsewhere: reads the groups on the other cluster in a migration between two clusters; otherwise None.
-    - at_source: in a rollback of such a migration, claims on the source group's cluster; None if it is not named.
     """
 
     writer: GroupWriter
     second: OffsetsReader
     elsewhere: GroupReader | None = None
-    at_source: GroupWriter | None = None
+
+    def of_watched(self, verb: Verb) -> GroupReader:
+        """Return the reader of the groups that must no longer consume after a write."""
+        # After a way back, they are on the cluster that is written to.
+        return self.elsewhere if self.elsewhere and verb is Verb.HAND_OVER else self.writer
 
 
 class Side(NamedTuple):

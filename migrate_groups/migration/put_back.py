@@ -78,8 +78,7 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
     execution = _recorded(execution, [each.unknown(f"deleted, but {why[each.order]}") for each in lonely], record)
     # The verb makes `write` look first, so that it does not replace an offset that another client has just committed.
     undo = replace(execution, verb=Verb.ROLLBACK, changes=tuple(change.inverse for change in lonely))
-    second = None if execution.options.second_client == "none" else clients.second
-    undone = {each.order: each for each in write(clients.writer, second, undo, lambda _: None).changes}
+    undone = {each.order: each for each in write(clients, undo, lambda _: None).changes}
     return _recorded(execution, [_outcome(each, undone[each.order], why[each.order]) for each in lonely], record)
 
 

@@ -9,6 +9,7 @@ from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.model.partitions import CommittedOffset
@@ -72,18 +73,14 @@ def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None
         )
 
 
-def another_cluster(reader: GroupReader, receipt: Receipt, there: GroupReader) -> str:
-    """Return why these are not the clusters of the last hand-over or write in a receipt; empty if they are.
-
-    reader: of the source group's cluster. there: of the target groups' cluster, which may be the same.
-    """
+def another_cluster(clusters: Clusters[GroupReader], receipt: Receipt) -> str:
+    """Return why these are not the clusters of the last hand-over or write in a receipt; empty if they are."""
     if not receipt.executions:
         return ""
     earlier = receipt.last_hand_over or receipt.executions[-1]
+    source, target = unread(clusters.source), unread(clusters.target)
     verdict, reason = both_clusters(
-        RunDeletionFacts(
-            survey=unread(reader), targets=unread(there), options=earlier.options, receipt=receipt, earlier=earlier
-        )
+        RunDeletionFacts(survey=source, targets=target, options=earlier.options, receipt=receipt, earlier=earlier)
     )
     return f"cluster: {reason}" if verdict is Verdict.REFUSE else ""
 

@@ -13,8 +13,8 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import BothClusters
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
@@ -147,8 +147,8 @@ def _amiss(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) ->
         failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
         if not failed:
             return str(error)
-        mend = f"mend this, and run {commands[last.verb]} again"
-        return f"start no application; not confirmed: {some(failed, 3)}: {mend}{_or_undo(found, commands)}"
+        again = f"fix this, and run {commands[last.verb]} again"
+        return f"start no application; not confirmed: {some(failed, 3)}: {again}{_or_undo(found, commands)}"
     return ""
 
 
@@ -158,36 +158,31 @@ def _or_undo(found: RunStatus, commands: Mapping[Verb, str]) -> str:
 
 
 def run_status(
-    reader: GroupReader,
-    file: ReceiptFile,
-    clock: Clock,
-    commands: Mapping[Verb, str],
-    elsewhere: GroupReader | None = None,
+    clusters: Clusters[GroupReader], file: ReceiptFile, clock: Clock, commands: Mapping[Verb, str]
 ) -> RunStatus:
     """Return what a run has done, what the brokers say now, and what each command may do next.
 
-    reader: of the cluster of the source group; of the target groups' cluster if that is lost. file: the receipt of the
-    run. commands: by verb, the command line or the call that carries it out, for the text of ``next``. elsewhere: of
-    the target groups' cluster, if it is another one.
+    clusters: only the target groups' cluster if that of the source group is lost. file: the receipt of the run.
+    commands: by verb, the command line or the call that carries it out, for the text of ``next``.
 
-    Raises `UsageError` if ``elsewhere`` is missing or not needed.
+    Raises `UsageError` if the other cluster is missing or not needed.
     """
     receipt = file.receipt
     last = receipt.last_hand_over
-    is_lost = last is not None and last.is_fail_over and elsewhere is None
+    is_lost = last is not None and last.is_fail_over and clusters.is_one
     if last is not None and not is_lost:
-        check_clusters_named(last, is_target_named=elsewhere is not None)
-    there = elsewhere or reader
+        check_clusters_named(last, is_target_named=not clusters.is_one)
+    reader, there = clusters.source, clusters.target
     asks: Mapping[Verb, Callable[[_Said], str]] = {
-        Verb.HAND_OVER: lambda said: _hand_over(there, file, said, reader if elsewhere else None),
-        Verb.ROLLBACK: lambda said: _way_back(there, Verb.ROLLBACK, file, clock, said, reader if elsewhere else None),
+        Verb.HAND_OVER: lambda said: _hand_over(clusters, file, said),
+        Verb.ROLLBACK: lambda said: _way_back(clusters, Verb.ROLLBACK, file, clock, said),
         Verb.HAND_BACK: lambda said: (
-            _move_back(file) if elsewhere else _way_back(reader, Verb.HAND_BACK, file, clock, said)
+            _way_back(clusters, Verb.HAND_BACK, file, clock, said) if clusters.is_one else _move_back(file)
         ),
-        Verb.DELETE_OFFSETS: lambda said: _way_back(reader, Verb.DELETE_OFFSETS, file, clock, said, elsewhere),
+        Verb.DELETE_OFFSETS: lambda said: _way_back(clusters, Verb.DELETE_OFFSETS, file, clock, said),
     }
     is_there = is_lost and last is not None and reader.cluster_id() == last.cluster_id
-    another = "" if is_there else another_cluster(reader, receipt, there)
+    another = "" if is_there else another_cluster(clusters, receipt)
     back = None if another else run_of_return(file)
     returned = f"the group has moved back since: see the status of {back}, with both clusters exchanged" if back else ""
     answers = [
@@ -242,29 +237,22 @@ def _answered(verb: Verb, ask: Callable[[_Said], str]) -> Next:
     return Next(verb=verb, answer=Answer.ALLOWED if allowed else Answer.DONE, reason=reason)
 
 
-def _hand_over(reader: GroupReader, file: ReceiptFile, said: _Said, elsewhere: GroupReader | None) -> str:
+def _hand_over(clusters: Clusters[GroupReader], file: ReceiptFile, said: _Said) -> str:
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    started = started_since(reader, file.receipt, elsewhere)
+    started = started_since(clusters, file.receipt)
     if started is not None:
-        say_over(BothClusters(elsewhere or reader, reader), started, file, said)
+        say_over(clusters, started, file, said)
         return ""
     if (resumed := file.receipt.hand_over_to_resume) is not None:
-        refuse_moved(file, committed_by_order(reader, [change.order for change in resumed.changes]))
+        refuse_moved(file, committed_by_order(clusters.target, [change.order for change in resumed.changes]))
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
 
 
-def _way_back(
-    reader: GroupReader,
-    verb: Verb,
-    file: ReceiptFile,
-    clock: Clock,
-    said: _Said,
-    elsewhere: GroupReader | None = None,
-) -> str:
-    if is_done(reader, file, verb, said, elsewhere):
+def _way_back(clusters: Clusters[GroupReader], verb: Verb, file: ReceiptFile, clock: Clock, said: _Said) -> str:
+    if is_done(clusters, file, verb, said):
         return ""
-    plan = plan_way_back(reader, verb, file, clock, elsewhere)
+    plan = plan_way_back(clusters, verb, file, clock)
     refuse_forbidden(plan.refusals(at_the_write=False))
     pending = [check.name for check in plan.checks if check.verdict is Verdict.PENDING]
     return _what_it_does(plan) + (f"; pending: {', '.join(pending)}" if pending else "")

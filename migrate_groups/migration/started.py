@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, raise_first
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import BothClusters, refuse_taken
+from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -37,17 +38,14 @@ class Started:
     lost: tuple[str, ...]
 
 
-def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
+def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started | None:
     """Return which target groups have started since offsets were last handed over to them; None if none has started.
 
     A group has started if it has members, or has committed beyond the offsets that it was given; a share group, if it
-    has had members. The result is also None if the hand-over is incomplete, was undone, or was on clusters other than
-    those of the readers.
-
-    elsewhere: reads source groups that are on another cluster.
+    has had members. The result is also None if the hand-over is incomplete, was undone, or was on other clusters.
     """
-    execution = receipt.hand_over_to_resume
-    if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
+    execution, reader = receipt.hand_over_to_resume, clusters.target
+    if execution is None or not _is_of_these_clusters(execution, clusters):
         return None
     # The hand-over to resume lacks partitions that were rolled back or handed back.
     written = receipt.last_hand_over.changes if receipt.last_hand_over else ()
@@ -72,11 +70,11 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    seen = look_at_watched(elsewhere or reader, execution)
+    seen = look_at_watched(clusters.source, execution)
     return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
 
 
-def say_over(clusters: BothClusters[GroupReader], started: Started, file: ReceiptFile, events: Events) -> None:
+def say_over(clusters: Clusters[GroupReader | None], started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 
     Raises `PartlyApplied` if a source group still consumes or can't be read;
@@ -102,11 +100,11 @@ def say_over(clusters: BothClusters[GroupReader], started: Started, file: Receip
     events.said(f"{handed_over}; nothing was written")
 
 
-def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
+def _is_of_these_clusters(execution: Execution, clusters: Clusters[GroupReader]) -> bool:
     source = execution.translation.cluster_id if execution.translation else None
-    there = elsewhere.cluster_id() if elsewhere else None
+    there = clusters.elsewhere.cluster_id() if clusters.elsewhere else None
     # A fail-over needs no source cluster, and may be looked at with it once it has returned.
-    return reader.cluster_id() == execution.cluster_id and (
+    return clusters.target.cluster_id() == execution.cluster_id and (
         there == source or (there is None and execution.is_fail_over)
     )
 

@@ -21,8 +21,8 @@ from migrate_groups.migration.reading.requests import (
     own_topics,
     read_all_committed,
 )
-from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe, read_early
-from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
+from migrate_groups.migration.reading.take import check_visible, observe, read_early
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, ObservedGroup
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
 from migrate_groups.snapshots.times import span_in_words

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
+from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition, offset_in_words
@@ -28,23 +28,18 @@ Record = Callable[[Execution], None]
 Seen = Mapping[str, CommittedOffsets | Exception]
 
 
-def write(
-    writer: GroupWriter,
-    second: OffsetsReader | None,
-    execution: Execution,
-    record: Record,
-    elsewhere: GroupReader | None = None,
-) -> Execution:
+def write(clients: Clients, execution: Execution, record: Record) -> Execution:
     """Write offsets, read them back, and return the record of the write with the outcome of each partition.
 
-    - second: a client that reads back too; None if there is no second client.
-    - record: saves the execution; called before the first request and after each step.
-    - elsewhere: reads source groups that are on another cluster.
-
-    A failed partition raises no error.
+    record: saves the execution; called before the first request and after each step. A failed partition raises no
+    error.
     """
+    writer, to_watch = clients.writer, clients.of_watched(execution.verb)
+    second = None if execution.options.second_client == "none" else clients.second
+    # What is saved before the second client has answered.
+    save = record if second is None else lambda state: record(_without_second(state))
     execution = _read_back(writer, execution)
-    record(execution)
+    save(execution)
     asked: _SecondReading | None = None
     looked: Execution | None = None
     # No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's
@@ -59,15 +54,15 @@ def write(
             change for change in execution.changes if _is_due(change, attempt) and _turn(change, execution.verb) == turn
         ]
         if todo:
-            execution = _sent(writer, todo, attempt, execution, record)
+            execution = _sent(writer, todo, attempt, execution, save)
             asked = _SecondReading(second, execution)
             if turn == turns[-1]:
-                execution, looked = _read_back_and_look(writer, elsewhere, execution)
+                execution, looked = _read_back_and_look(writer, to_watch, execution)
             else:
                 execution = _read_back(writer, execution)
-            record(execution if second is None else _without_second(execution))
+            save(execution)
     asked = asked or _SecondReading(second, execution)
-    looked = looked or look_at_watched(elsewhere or writer, execution)
+    looked = looked or look_at_watched(to_watch, execution)
     execution = execution.watched_as(looked)
     execution = _seen_by_second(second, asked.answers(), execution)
     record(execution)
@@ -188,7 +183,7 @@ def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
 
 
 def _read_back_and_look(
-    writer: GroupWriter, elsewhere: GroupReader | None, execution: Execution
+    writer: GroupWriter, to_watch: GroupReader, execution: Execution
 ) -> tuple[Execution, Execution | None]:
     """Return the record of a write as `_read_back` returns it, and at the same time the one of `look_at_watched`.
 
@@ -198,7 +193,7 @@ def _read_back_and_look(
 
     def look() -> Execution | None:
         try:
-            return look_at_watched(elsewhere or writer, execution)
+            return look_at_watched(to_watch, execution)
         except MigrateGroupsError:
             return None
 

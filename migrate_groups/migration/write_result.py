@@ -12,7 +12,7 @@ from migrate_groups.planning.change import Action
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import counted, shell_command
+from migrate_groups.text import counted, shell_command, some
 
 
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
@@ -55,10 +55,12 @@ class WriteResult:
         """
         execution = self.execution
         if self.failure:
-            raise PartlyApplied(f"offsets were written, but {self.failure}; mend this, and run {self.again} again")
+            raise PartlyApplied(f"offsets were written, but {self.failure}; fix this, and run {self.again} again")
         if execution.failed:
             failed = counted(len(execution.failed), "partition")
-            raise PartlyApplied(f"{failed} not confirmed; the receipt says which: run {self.again} again")
+            reasons = {change.error for change in execution.failed} - {""}
+            why = f" ({some(reasons, 2)})" if reasons else ""
+            raise PartlyApplied(f"{failed} not confirmed{why}; the receipt says which: run {self.again} again")
         if execution.moved and self.receipt.is_of_deletion:
             raise PartlyApplied(f"{execution.moved[0]}: the group runs again; look at its offsets with describe")
         if execution.moved and execution.verb is Verb.HAND_OVER:

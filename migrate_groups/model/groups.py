@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.model.topics import TopicDescription
 
 CONNECT_CLIENT = "connector-consumer-"
 """What the client id of a sink connector's task begins with, such as ``connector-consumer-NAME-0``."""
@@ -154,6 +155,20 @@ class GroupWithOffsets(NamedTuple):
 
     description: GroupDescription
     offsets: CommittedOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedGroup:
+    """What was read of a group at one time: its coordinator's description, and its committed offsets on some topics.
+
+    topics: the descriptions of these topics. committed: by partition; None if no offset is committed, or if a
+    transactional commit is pending. Of a topic that a hand-over leaves with this group, only the partitions with a
+    committed offset are included.
+    """
+
+    description: GroupDescription
+    topics: Mapping[str, TopicDescription]
+    committed: Mapping[TopicPartition, CommittedOffset | None]
 
 
 Wanted = Mapping[str, Collection[TopicPartition] | None]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
 
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.planning.change import Action, Change, share_groups
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.translation import Translation
 
 
@@ -113,6 +115,20 @@ class Plan(Write):
             for check in self.checks
         )
         return replace(self, checks=checks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan to write offsets to target groups, and the facts from which it was made.
+
+    changes: those of the target groups, also those without an offset. bounds: the log ranges of their partitions.
+    facts: permissions and topic names for the next plan; None if it must read them again.
+    """
+
+    plan: Plan
+    changes: Sequence[Change]
+    bounds: Mapping[TopicPartition, LogRange]
+    facts: ClusterFacts | None = None
 
 
 def _hash(*values: object) -> str:

@@ -162,8 +162,9 @@ class Application(threading.Thread):
 
     It is slow, and commits each batch. It notes each record that it processes although its offset was committed.
 
-    committed: by partition, up to where a commit was answered. number: of each two, one is a KIP-848 consumer; of each
-    four, the old one stops without a last commit.
+    committed: by partition, the offset of the commit that was answered last. It can go back, because librdkafka repeats
+    commits after the loss of a coordinator, also after it has sent later ones. number: of each two, one is a KIP-848
+    consumer; of each four, the old one stops without a last commit.
     """
 
     RECORDS = 300
@@ -215,7 +216,7 @@ class Application(threading.Thread):
     def _note_commit(self, error: object, offsets: list[confluent_kafka.TopicPartition]) -> None:
         for each in offsets if error is None else ():
             if each.error is None:
-                self.committed[each.partition] = max(self.committed[each.partition], each.offset)
+                self.committed[each.partition] = each.offset
 
 
 def _stop_and_start(every: dict[str, Application], chance: random.Random, cli: Cli, is_over: threading.Event) -> None:

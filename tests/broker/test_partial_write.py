@@ -13,6 +13,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.model.partitions import TopicPartition
@@ -37,7 +38,7 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
     with closing(SecondClient(config)) as second_client, closing(KafkaPythonWriter(config)) as writer:
         plan = plan_of(writer, group, f"{group}-new", settle=0)
         world.delete_topic(deleted)
-        execution = write(writer, second_client, Execution.of(plan, clock.now()), file.record)
+        execution = write(Clients(writer, second_client), Execution.of(plan, clock.now()), file.record)
     assert {entry.topic: (entry.outcome, entry.error) for entry in execution.changes} == {
         kept: (Outcome.CONFIRMED, ""),
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -46,5 +47,5 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
     assert file.path is not None
     assert file.receipt == Receipt((execution,))
     assert receipt_json.to_bytes(receipt_json.load(file.path)) == receipt_json.to_bytes(file.receipt)
-    with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
+    with pytest.raises(PartlyApplied, match=r"1 partition not confirmed \(UNKNOWN_TOPIC_OR_PARTITION\); the receipt"):
         WriteResult(execution=execution, receipt=file.receipt, path=file.path).check()

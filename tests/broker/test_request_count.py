@@ -14,6 +14,7 @@ from kafka.net.manager import KafkaConnectionManager
 from migrate_groups.clock import Clock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.write import write
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -47,10 +48,12 @@ def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]
         ),
         stay=(),
     )
-    shown = prepare(writer, spec, WriteOptions(settle=0.0), clock)
+    shown = prepare(writer, spec, WriteOptions(settle=0.0, second_client="none"), clock)
     sent.clear()
     final = cut_over(writer, shown, clock)
-    execution = write(writer, None, NOTHING_WRITTEN.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda _: None)
+    execution = write(
+        Clients(writer, writer), NOTHING_WRITTEN.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda _: None
+    )
     assert execution.is_whole
     return Counter(sent)
 

@@ -16,7 +16,8 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
 from migrate_groups.model.groups import GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -99,7 +100,7 @@ def request_of(world: BrokerWorld, run: Path, targets: int) -> MigrateRequest:
         ),
     )
     options = WriteOptions(settle=SETTLE, guard=0)
-    return MigrateRequest(file=SplitFile(content=b"", spec=spec, options=options), options=options, run=RunDir(run))
+    return MigrateRequest(file=SplitFile(content=b"", spec=spec, options=options), run=RunDir(run))
 
 
 @pytest.mark.parametrize("targets", [1, 5])

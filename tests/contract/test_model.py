@@ -10,7 +10,9 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.requests import read_committed
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -65,7 +67,11 @@ class Side:
         return self._write(plan_hand_back(self.writer, dice.choice(self.receipts), FakeClock()))
 
     def clean_up(self, dice: random.Random) -> object:
-        return self._write(delete_source_offsets(self.writer, dice.choice(self.receipts))) if self.receipts else None
+        return (
+            self._write(delete_source_offsets(one_cluster(self.writer), dice.choice(self.receipts)))
+            if self.receipts
+            else None
+        )
 
     def _write(self, plan) -> object:
         verdicts = {
@@ -73,7 +79,7 @@ class Side:
         }
         if plan.refusals(at_the_write=True):
             return verdicts
-        receipt = write(self.writer, self.writer, Execution.of(plan, FakeClock().now()), lambda state: None)
+        receipt = write(Clients(self.writer, self.writer), Execution.of(plan, FakeClock().now()), lambda state: None)
         self.receipts.append(Receipt((receipt,)))
         return verdicts, [str(entry.outcome) for entry in receipt.changes], [str(c.action) for c in plan.changes]
 

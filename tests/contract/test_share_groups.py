@@ -31,6 +31,17 @@ def error_of(answers) -> str:
     return answer.error
 
 
+def share_group(world, offsets) -> str:
+    """Return the name of a new share group with these start offsets.
+
+    They are set again if the request fails: the first time on a cluster it takes seconds
+    (docs/kafka-behaviour.md#share-groups).
+    """
+    group = world.name("share")
+    until(lambda: all(not each.error for each in world.writer.alter_share_offsets({group: offsets})[group].values()))
+    return group
+
+
 def test_start_offsets_create_a_share_group_and_are_read_by_name(world, partition):
     """Setting start offsets creates an Empty share group. They are read for partitions that are named, without leader
     epoch and metadata, and are not among all committed offsets. A partition without one has None.
@@ -48,8 +59,7 @@ def test_start_offsets_create_a_share_group_and_are_read_by_name(world, partitio
 
 def test_offsets_can_be_written_only_to_a_group_of_their_type(world, partition):
     """A coordinator refuses committed offsets of a share group, and start offsets of a consumer group."""
-    share, consumer = world.name("share"), world.name("consumer")
-    world.writer.alter_share_offsets({share: {partition: START}})
+    share, consumer = share_group(world, {partition: START}), world.name("consumer")
     world.writer.alter_offsets({consumer: {partition: START}})
     assert error_of(world.writer.alter_offsets({share: {partition: START}})) == "GROUP_ID_NOT_FOUND"
     assert error_of(world.writer.delete_offsets({share: [partition]})) == "GROUP_ID_NOT_FOUND"
@@ -68,8 +78,8 @@ def test_start_offsets_are_deleted_by_topic(world, partition):
     """A deletion also deletes start offsets of the topic's other partitions. The group stays; a second deletion works,
     and start offsets can be set again.
     """
-    group, other = world.name("share"), TopicPartition(partition.topic, 1)
-    world.writer.alter_share_offsets({group: {partition: START, other: CommittedOffset(offset=0)}})
+    other = TopicPartition(partition.topic, 1)
+    group = share_group(world, {partition: START, other: CommittedOffset(offset=0)})
     for _ in range(2):
         assert error_of(world.writer.delete_share_offsets({group: [partition]})) == ""
         assert read_committed(world.writer, {group: [partition, other]})[group] == {partition: None, other: None}
@@ -82,8 +92,7 @@ def test_start_offsets_are_not_read_once_a_member_has_joined(world, partition):
     """While a share group has a member, start offsets are neither set nor deleted. They are an error from then on, also
     after the member has left, because they do not show what was acknowledged.
     """
-    group = world.name("share")
-    world.writer.alter_share_offsets({group: {partition: START}})
+    group = share_group(world, {partition: START})
     member = world.share_member(group, partition.topic)
     until(lambda: member.read() or describe_group(world.writer, group).state == "Stable")
     assert error_of(world.writer.alter_share_offsets({group: {partition: START}})) == "NON_EMPTY_GROUP"

@@ -60,6 +60,13 @@ ELSEWHERE = {
     "--restart-command 'ansible-playbook applications.yml -e applications=big -e state=started'": (
         "it needs Ansible: tests/unit/test_recipes.py"
     ),
+    "kubectl create configmap migrate-groups-plan --from-file=split.toml --from-file=plan.json "
+    "--from-file=scale.sh": "it needs Kubernetes: tests/unit/test_recipes.py",
+    "kubectl create secret generic migrate-groups --from-file=MIGRATE_GROUPS_PROPERTIES=client.properties": (
+        "it needs Kubernetes: tests/unit/test_recipes.py"
+    ),
+    "kubectl apply --filename=job.yaml": "it needs Kubernetes: tests/unit/test_recipes.py",
+    "kubectl logs --follow job/migrate-groups": "it needs Kubernetes",
     "pip wheel --no-deps --wheel-dir dist .": "tests/spark/test_cluster.py",
     "spark-submit --py-files dist/migrate_groups-*.whl scripts/spark_reconcile.py split.csv after.parquet "
     "--out reconciled": "tests/spark/test_cluster.py",

@@ -16,6 +16,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.make_plan import make_plan, plan_at_the_write, refuse_forbidden
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import Wait, prove_stopped
@@ -62,7 +63,7 @@ def move(clients, taken: SnapshotTable, new: str) -> Execution:
     refuse_forbidden(shown.refusals(at_the_write=True))
     plan = plan_at_the_write(writer, named, shown)
     executions: list[Execution] = []
-    return write(writer, second_client, Execution.of(plan, CLOCK.now()), executions.append)
+    return write(Clients(writer, second_client), Execution.of(plan, CLOCK.now()), executions.append)
 
 
 def compared_values(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:

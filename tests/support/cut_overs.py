@@ -57,7 +57,7 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Ex
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, wanted, options, clock, receipt)
     final = cut_over(made, shown, clock)
-    return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
+    return write(made.clients, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
 
 
 LEAVE = WriteOptions(on_uncommitted="leave", settle=0)

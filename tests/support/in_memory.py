@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
 from migrate_groups.migration.log_ports import LogReader
-from migrate_groups.migration.ports import GroupReader, GroupWriter, HeldGroup, OffsetsReader
+from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, HeldGroup, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.apis import ALL_OFFERED, Offers
 from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Member, Wanted, with_offsets
@@ -96,6 +96,11 @@ class InMemoryCluster:
         self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
         self._holds: dict[str, _Held] = {}  # of this client, by group
         self._joined = itertools.count()
+
+    @property
+    def clients(self) -> Clients:
+        """The clients of a command that writes, of which this one is the second client, too."""
+        return Clients(self, self)
 
     def other_client(self) -> InMemoryCluster:
         """Return another client of this cluster: it holds no group, and is refused where this one holds a group."""

@@ -7,12 +7,12 @@ from pathlib import Path
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.move_back import move_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
@@ -45,7 +45,6 @@ class Move:
         self.mirror = Mirror(
             Side(self.source, InMemoryRecords(self.source), self.source),
             Side(self.target, InMemoryRecords(self.target)),
-            TopicNames(),
         )
 
     def copy(self, first: int, last: int, *partitions: int) -> None:
@@ -66,7 +65,7 @@ class Move:
         spec = SplitSpec(source="g", targets=targets, fan_out=True)
         file = SplitFile(content=b"", spec=spec, options=options)
         given = {"run": self.run, "wait": 60.0, "mirror": self.mirror} | more
-        return MigrateRequest(file=file, options=options, **given)  # type: ignore[arg-type]
+        return MigrateRequest(file=file, **given)  # type: ignore[arg-type]
 
     def plan(self, options: WriteOptions = OPTIONS) -> Plan:
         """Return the plan of a dry run."""
@@ -90,7 +89,7 @@ class Move:
     def swapped(self) -> Mirror:
         """The two clusters for the return of the group, which begins on the target cluster."""
         here, there = Side(self.source, InMemoryRecords(self.source)), Side(self.target, InMemoryRecords(self.target))
-        return Mirror(there._replace(writer=self.target), here, TopicNames())
+        return Mirror(there._replace(writer=self.target), here)
 
     def back(self, mirror: Mirror | None = None) -> MigrateRequest:
         """Return the request that moves the group back, as `hand-back` makes it from the record of the run.

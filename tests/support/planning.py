@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
-from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver
+from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared
 from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -28,7 +31,8 @@ from tests.support.clock import FakeClock
 
 def prepare(reader, spec: SplitSpec, options: WriteOptions, clock, receipt=NOTHING_WRITTEN, *, hold=False) -> Prepared:
     """Return the plan of a hand-over within one cluster, as it is before the wait for the source group."""
-    return prepare_for(Clusters(reader), WantedHandOver(spec=spec, options=options, receipt=receipt, hold=hold), clock)
+    wanted = MigrateRequest(file=SplitFile(content=b"", spec=spec, options=options), run=RunDir(Path("run")), hold=hold)
+    return prepare_for(one_cluster(reader), wanted, receipt, None, clock)
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
@@ -38,7 +42,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
         def still_running(self, *observed) -> None:
             progress(*observed)
 
-    steps = CutOver(Clusters(reader), shown, clock, wait=60, events=Watching())
+    steps = CutOver(one_cluster(reader), shown, clock, wait=60, events=Watching())
     final = None
     while final is None:
         steps.wait_for_stop()

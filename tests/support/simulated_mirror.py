@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Side
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Position, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import TranslatedOffset
@@ -87,7 +86,7 @@ class Case:
             cluster.hide_policies = self.policy == "unknown"
         _fill(source, _HERE, self.source, self.source_start, len(self.written))
         _fill(target, _THERE, self.copy, self.copy_start, self.copy_end)
-        return Mirror(Side(source, InMemoryRecords(source)), Side(target, InMemoryRecords(target)), TopicNames())
+        return Mirror(Side(source, InMemoryRecords(source)), Side(target, InMemoryRecords(target)))
 
     def wrong_return(self, committed: int, found: Position) -> str:
         """Return what goes wrong if a group that has read the copy up to an offset goes on at a position on the source.

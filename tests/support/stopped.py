@@ -33,7 +33,7 @@ def carry_out(
 ) -> Execution:
     """Write what a plan says, and return its execution. record: gets each state that a receipt would record."""
     assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), record)
+    return write(made.clients, Execution.of(plan, FakeClock().now()), record)
 
 
 def hand_over(made: InMemoryCluster, **options: object) -> Execution:

@@ -23,9 +23,8 @@ import pytest
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Clients, Side
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -138,7 +137,7 @@ class _Connected(CliHere):
 
         def open_mirror(copies: Copies, *_: object, writes: bool = False) -> object:
             here = Side(a, InMemoryRecords(a), a if writes else None)
-            return nullcontext(Mirror(here, Side(b, InMemoryRecords(b)), TopicNames()))
+            return nullcontext(Mirror(here, Side(b, InMemoryRecords(b))))
 
         monkeypatch.setattr(Connection, "open_reader", lambda each: nullcontext(reached(each)))
         monkeypatch.setattr(Connection, "open_writer", open_writer)

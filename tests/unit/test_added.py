@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -95,3 +96,13 @@ def test_a_partition_that_is_added_on_either_cluster_of_a_move(tmp_path, during_
     during_guard(lambda: getattr(move, cluster).add_partitions(topic, 3))
     with pytest.raises(PartlyApplied, match=named):
         move.migrate(GUARDED)
+
+
+def test_a_partition_that_is_added_to_the_source_of_a_move_may_be_left(tmp_path, during_guard):
+    """With ``--on-uncommitted leave``, a partition that is added on the source cluster of a move is not named."""
+    move = Move(tmp_path)
+    move.commit(30, 10)
+    move.copy(0, 50)
+    during_guard(lambda: move.source.add_partitions("orders", 3))
+    move.migrate(replace(GUARDED, on_uncommitted="leave"))
+    assert len(move.source.describe_topics(["orders"])["orders"].partitions) == 3

@@ -157,7 +157,7 @@ def test_an_interrupted_write_is_resumed_by_the_same_command(cli, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(carry_out, "write", lambda *arguments: (arguments[3](arguments[2]), interrupt()))
+        patched.setattr(carry_out, "write", lambda _, execution, record: (record(execution), interrupt()))
         assert "old.new.receipt.json lists what was written" in cli(*APPLY, code=130).stderr
     cli.cluster.commit("old", PARTITION, 8)
     cli(*APPLY)

@@ -127,6 +127,16 @@ def test_stop_checkpoints_with_different_partition_counts_are_undetermined():
         audit._side(("this", "the receipt is of"), checkpoints)
 
 
+def test_a_partition_without_a_leader_at_the_cut_over_is_undetermined():
+    """If a group's partition of ``__consumer_offsets`` had no leader at the cut-over, the verdict is undetermined.
+
+    It is not known from which offset of this partition to judge the group's commits.
+    """
+    checkpoint = StopCheckpoint(cluster_id="c", taken_at=NOON, ends=dict.fromkeys(range(1)))
+    with pytest.raises(Undetermined, match=f"{OFFSETS_TOPIC}-0, which holds group 'old', had no leader"):
+        audit._side(("this", "the receipt is of"), {"old": checkpoint})
+
+
 @pytest.mark.parametrize(("rows", "rest"), [(60, "… and 10 more"), (MAX_ROWS, "… and at least 950 more")])
 def test_counts_beyond_the_longest_list_are_said(rows, rest):
     """If ``audit`` finds more rows than a list shows, the last line says how many more; from 1,000 rows on, "at least".

@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import UsageError
+from migrate_groups.files import split_toml
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.intent import split_differences
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.connected import MIGRATE, PARTITION, Connected
 from tests.support.move import OPTIONS, THERE, Move
+from tests.support.rows import row
 
 STAY = '[stay]\ntopics = ["u.1"]\n'
 NEW, MORE = '[[target]]\ngroup = "new"\ntopics = ["t", "v.*"]\n', '[[target]]\ngroup = "more"\ntopics = ["u.*"]\n'
@@ -86,6 +91,24 @@ def test_a_topic_without_a_commit_that_was_left_out_is_no_other_split(tmp_path, 
     cli.cluster.commit("new", PARTITION, 8)
     write_split(cli, NEW.replace("v.*", 'w", "v.1'), on_uncommitted="leave")
     assert "handed over already" in cli(*MIGRATE).stderr
+
+
+@pytest.mark.parametrize(
+    ("on_uncommitted", "differences"), [("refuse", ["topic v.2 from old to new is new"]), ("leave", [])]
+)
+def test_a_topic_without_a_commit_before_the_hand_over(tmp_path, monkeypatch, on_uncommitted, differences):
+    """If the split now also names a topic that had no committed offset before the hand-over, this is a difference.
+
+    With ``on_uncommitted = "leave"`` it is none, because such a topic is not handed over.
+    """
+    cli = Connected(tmp_path, monkeypatch)
+    write_split(cli, NEW.replace(', "v.*"', ""), on_uncommitted=on_uncommitted)
+    cli(*MIGRATE)
+    receipt = receipt_json.load(cli.folder / "split.toml.run" / "receipt.json")
+    write_split(cli, NEW, on_uncommitted=on_uncommitted)
+    spec = split_toml.load(cli.folder / "split.toml").spec
+    before = SnapshotTable.of_rows([row(group="old", topic="v.2", offset=None)])
+    assert split_differences(receipt, spec, before) == differences
 
 
 def test_a_topic_that_the_old_group_has_got_since_is_no_other_split(cli):

@@ -202,6 +202,13 @@ def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
 
 
+def test_a_running_member_is_named_with_two_of_its_topics():
+    """A refusal names a member that may still consume with two of its topics, and counts the others."""
+    worker = Member(member_id="m", client_id="app", host="/h", subscription=frozenset("abcd"))
+    (reason,) = running(description(state="Stable", members=(worker,)), {"a"})
+    assert "has 1 member assigned or subscribed to a (app at h on a, b and 2 more; " in reason
+
+
 def test_a_stable_group_has_stopped_for_topics_without_a_member():
     """A Stable group is treated as stopped for the topics that none of its members is assigned or subscribed to."""
     group = description(members=(MEMBER,))

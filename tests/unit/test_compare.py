@@ -8,10 +8,9 @@ import pytest
 
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
 from migrate_groups.migration.across.compare import Comparison, compare
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Side
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.position import Method, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import PENDING, TranslatedOffset
@@ -56,7 +55,7 @@ class Two:
 
     @property
     def mirror_of_both(self) -> Mirror:
-        return Mirror(self.here, self.there, TopicNames())
+        return Mirror(self.here, self.there)
 
     def compared(self, *groups: str, trusted: Collection[str] = ()) -> Comparison:
         return compare(self.mirror_of_both, groups, FakeClock(), trusted)
@@ -277,4 +276,4 @@ def test_groups_that_cannot_be_compared(two):
 def test_a_cluster_is_not_compared_with_itself(two):
     """If both addresses lead to the same cluster, ``compare`` is refused."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
-        compare(Mirror(two.here, two.here, TopicNames()), ["g"], FakeClock())
+        compare(Mirror(two.here, two.here), ["g"], FakeClock())

@@ -12,6 +12,7 @@ import pytest
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import Clients
@@ -85,7 +86,7 @@ class Shared(Asked):
 
         def run() -> None:
             with suppress(MigrateGroupsError):
-                go_back(Clients(self, self), verb, file, FakeClock(), Events())
+                go_back(one_cluster(Clients(self, self)), verb, file, FakeClock(), Events())
 
         return file, run
 
@@ -195,7 +196,7 @@ def test_kills_while_both_run_at_once(seeds):
         if [5, 6] not in made.both().values():
             file, _ = commands[Verb.DELETE_OFFSETS]
             assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}, seed
-            plan = delete_source_offsets(made, file.receipt)
+            plan = delete_source_offsets(one_cluster(made), file.receipt)
             assert "apply --restore" in next(each.reason for each in plan.checks if each.name == "taken over"), seed
     assert kills > len(seeds) / 4
 

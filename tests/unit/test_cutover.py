@@ -9,6 +9,7 @@ from msgspec import structs
 
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -330,7 +331,7 @@ def test_an_added_partition_with_a_source_commit_is_the_same_migration():
     made.commit("big", added, 3)
     (moved,) = look_at_watched(made, second).moved
     assert "inv-2 0 → 3 (3 records)" in moved
-    assert delete_source_offsets(made, Receipt((second,))).verdict is Verdict.REFUSE
+    assert delete_source_offsets(one_cluster(made), Receipt((second,))).verdict is Verdict.REFUSE
     shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), Receipt((second,))).plan
     assert resumed_differently(Receipt((second,)), shown) == []
     migrate(made, spec(), WriteOptions(settle=0), earlier=second)
@@ -380,11 +381,11 @@ def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
     assert look_at_watched(made, receipt).moved == ()
     made.commit("bill", INV, 10)
     made.commit("shop", CAT, 10)
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("big", INV, 7)
     (moved,) = look_at_watched(made, receipt).moved
     assert "inv-0 5 → 7 (2 records)" in moved
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.REFUSE
 
 
 def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():

@@ -398,18 +398,15 @@ def kafka(monkeypatch) -> SimpleNamespace:
     """Replace the Kafka that sandbox and demo start by a fake one with two brokers, which ends at once."""
     nodes = [
         SimpleNamespace(
-            node_id=number,
-            bootstrap_servers=f"h:{number}",
-            pid=number * 10,
-            kept=SimpleNamespace(server_pid=number * 10),
+            node_id=each, bootstrap_servers=f"h:{each}", pid=each * 10, kept=SimpleNamespace(server_pid=each * 10)
         )
-        for number in (1, 2)
+        for each in (1, 2)
     ]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):
         monkeypatch.setattr(command, "find_kafka", lambda **_: (SimpleNamespace(version="4.1.0"), None))
     monkeypatch.setattr(broker, "start_sandbox", lambda *_, **__: nullcontext(made))
-    monkeypatch.setattr(restart, "serve", lambda *_: None)
+    monkeypatch.setattr(restart, "serve", lambda *_: made.wait())
     return made
 
 
@@ -421,8 +418,7 @@ def test_sandbox(cli):
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
-@pytest.mark.usefixtures("kafka")
-def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
+def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
     """If Ctrl-C comes after ``sandbox`` printed its document, the exit code is 0.
 
     If it comes before, the exit code is 130, with an error document.
@@ -431,7 +427,7 @@ def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(restart, "serve", interrupt)
+    kafka.wait = interrupt
     assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
     monkeypatch.setattr(short_results, "sandbox", interrupt)
     assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"

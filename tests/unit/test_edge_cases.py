@@ -61,7 +61,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
     def record(_: Execution) -> None:
         cluster.fails = True
 
-    done = write(cluster, cluster, undo, record)
+    done = write(cluster.clients, undo, record)
     (entry,) = (each for each in done.changes if each.group == "new")
     assert (entry.outcome, entry.error) == (
         Outcome.NOT_ATTEMPTED,
@@ -69,7 +69,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
     )
     cluster.fails = False
     assert cluster.offsets("new").get(PARTITION) is not None
-    assert not write(cluster, cluster, undo, lambda _: None).failed
+    assert not write(cluster.clients, undo, lambda _: None).failed
     assert cluster.offsets("new").get(PARTITION) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.mirrors.find_position import find_position
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
-from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.mirrors.position import Counts, Method, Position, Status
 from migrate_groups.model.renames import Rename
 
@@ -307,7 +307,7 @@ def test_compaction_may_have_left_one_of_several_identical_records():
 def test_topics_are_found_under_the_names_of_mirrormakers_policies():
     """A mirror's copy is found under the topic's own name, or under a cluster's alias, a dot and the topic's name."""
     there = {"orders", "eu.payments", "eu.west.stock", "other"}
-    assert TopicNames().of({"orders", "payments", "stock", "none"}, there) == {
+    assert names_of_copies({"orders", "payments", "stock", "none"}, there) == {
         "orders": "orders",
         "payments": "eu.payments",
     }
@@ -320,8 +320,10 @@ def renamed(text: str) -> Rename:
 def test_a_topic_with_two_possible_names_is_refused():
     """If two topics of the target may be the mirror's copy, they are refused unless ``--rename-topic`` names one."""
     with pytest.raises(InvalidInput, match=r"topic 'orders' may be eu\.orders, orders on the target: .*--rename-topic"):
-        TopicNames().of({"orders"}, {"orders", "eu.orders"})
-    assert TopicNames((renamed("orders=eu.orders"),)).of({"orders"}, {"orders", "eu.orders"}) == {"orders": "eu.orders"}
+        names_of_copies({"orders"}, {"orders", "eu.orders"})
+    assert names_of_copies({"orders"}, {"orders", "eu.orders"}, [renamed("orders=eu.orders")]) == {
+        "orders": "eu.orders"
+    }
 
 
 def test_rules_rename_topics():
@@ -330,7 +332,7 @@ def test_rules_rename_topics():
     If the target has no topic of this name, the topic is left out.
     """
     rules = (renamed("eu.*=*"), renamed("*=us.*"))
-    assert TopicNames(rules).of({"eu.orders", "stock", "x"}, {"orders", "us.stock"}) == {
+    assert names_of_copies({"eu.orders", "stock", "x"}, {"orders", "us.stock"}, rules) == {
         "eu.orders": "orders",
         "stock": "us.stock",
     }

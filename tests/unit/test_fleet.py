@@ -14,11 +14,10 @@ from migrate_groups.cli.fleet import FleetCommand
 from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.run_dir import RunDir, file_name
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over import cut_over, migrate
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back import go_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import journal_group
@@ -51,7 +50,7 @@ class Groups(CliHere):
 
         def open_mirror(*_: object, writes: bool = False) -> object:
             writer = self.source if writes else None
-            return nullcontext(Mirror(here._replace(writer=writer), there, TopicNames()))
+            return nullcontext(Mirror(here._replace(writer=writer), there))
 
         @contextmanager
         def open_writer(_):
@@ -481,7 +480,7 @@ def test_the_python_api_moves_the_groups_of_a_spec(cli, monkeypatch):
     )
     source, target = mg.connect("a:9092"), mg.connect("b:9092")
     here, there = (Side(each, InMemoryRecords(each)) for each in (cli.source, cli.target))
-    mirror = Mirror(here._replace(writer=cli.source), there, TopicNames())
+    mirror = Mirror(here._replace(writer=cli.source), there)
     monkeypatch.setattr(source, "_mirror_to", lambda to, *, writes: mirror)
     moves = source.whole_groups(cli.folder / "groups.toml", names={"stock": "stock-2"}, to=target)
     assert list(moves) == ["stock", "search-eu", "search-us"]

@@ -13,6 +13,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, look_at_watched
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
@@ -35,10 +36,18 @@ def cluster() -> InMemoryCluster:
     return stopped({PARTITION: 4})
 
 
+class Unavailable(InMemoryCluster):
+    """A second client that can't read."""
+
+    def committed(self, wanted, *, wait=True):
+        raise ClusterUnavailable("no second client")
+
+
 def written(cluster: InMemoryCluster, states: list[Execution] | None = None, second=None, **options) -> Execution:
     """Return the record of a hand-over from ``old`` to ``new``."""
-    plan = plan_of(cluster, "old", "new", **options)
-    return write(cluster, second, Execution.of(plan, FakeClock().now()), (states if states is not None else []).append)
+    plan = plan_of(cluster, "old", "new", **{"second_client": "auto" if second else "none"} | options)
+    clients = Clients(cluster, second or Unavailable())
+    return write(clients, Execution.of(plan, FakeClock().now()), (states if states is not None else []).append)
 
 
 def shown(execution: Execution) -> str:
@@ -48,7 +57,7 @@ def shown(execution: Execution) -> str:
 
 def test_a_receipt_counts_the_readings_of_the_guard(cluster):
     """A guard of 5 s reads the old group five times, 1 s apart, and the receipt and the result say so."""
-    execution = guard(cluster, written(cluster), 5.0, FakeClock())
+    execution = guard(cluster.clients, written(cluster), 5.0, FakeClock())
     assert (execution.guard_readings, execution.longest_gap) == (5, 1.0)
     assert "watched after the write: old (read 5 times, at most 1 s apart)" in shown(execution)
     (loaded,) = receipt_json.read(receipt_json.to_bytes(Receipt((execution,))), "receipt.json").executions
@@ -101,14 +110,14 @@ def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
         return describe(group)
 
     monkeypatch.setattr(cluster, "description", slowly)
-    execution = guard(cluster, execution, 5.0, clock)
+    execution = guard(cluster.clients, execution, 5.0, clock)
     assert (execution.guard_readings, execution.longest_gap) == (1, 15.0)
 
 
 def test_without_a_guard_the_result_says_that_nothing_was_watched(cluster):
     """With ``--guard 0s`` the receipt has no readings, and a remark says that later consumption is not known."""
     file = ReceiptFile(None)
-    execution = watch_afterwards(cluster, written(cluster, guard=0.0), file, FakeClock(), Events())
+    execution = watch_afterwards(cluster.clients, written(cluster, guard=0.0), file, FakeClock(), Events())
     assert (execution.guard_readings, execution.longest_gap) == (0, None)
     assert execution.remarks == (
         "not watched after the write (guard 0s), so it is not known whether a consumer comes back: old",

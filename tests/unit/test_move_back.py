@@ -11,13 +11,12 @@ from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.run_status import Answer, run_status
 from migrate_groups.migration.ways_back.move_back import move_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.run_states import Verb
@@ -52,10 +51,10 @@ def test_status_of_a_move_whose_group_has_moved_back(move: Move):
     """After the return no command on the move is allowed: `status` names the run directory of the return."""
     with open_receipt(move.folder / "run" / "receipt.json", read_only=True) as file:
         commands = {verb: str(verb) for verb in Verb}
-        before = run_status(move.source, file, move.clock, commands, move.target)
+        before = run_status(Clusters(move.source, move.target), file, move.clock, commands)
         assert before.of(Verb.HAND_BACK).answer is Answer.ALLOWED
         move.hand_back()
-        found = run_status(move.source, file, move.clock, commands, move.target)
+        found = run_status(Clusters(move.source, move.target), file, move.clock, commands)
     assert {found.of(verb).answer for verb in Verb} == {Answer.REFUSED}
     assert f"moved back since: see the status of {move.folder / 'run' / 'hand-back'}, with both" in found.next
 
@@ -134,7 +133,7 @@ def test_the_claims_say_who_has_the_topics(move: Move):
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        (lambda back: Mirror(back.target, back.source, TopicNames()), Refused, "cluster: the old group is on cluster"),
+        (lambda back: Mirror(back.target, back.source), Refused, "cluster: the old group is on cluster"),
         (lambda back: back._replace(source=back.target), Refused, "cluster"),
     ],
 )

@@ -300,6 +300,19 @@ def test_the_advice_for_a_group_that_is_source_and_target_works(cli):
     cli("apply", "old.csv", "--restore", "--dry-run")
 
 
+def test_the_offsets_of_a_run_are_set_again_without_lowering_one(cli):
+    """The file ``offsets.csv`` of a run sets an offset again that is missing or too low, and keeps a higher one."""
+    cli(*MIGRATE)
+    again = ("apply", "split.toml.run/offsets.csv", "--no-source-group", "--to-group", "new")
+    for low, then in ((0, 5), (8, 8)):
+        cli.cluster.commit("new", PARTITION, low)
+        cli(*again, "--on-existing", "forward", "--yes", "--settle", "0s", "--guard", "1ms", "--receipt", f"{low}.json")
+        assert cli.offset("new") == then
+    cli.cluster.delete("new", [PARTITION])
+    cli(*again, "--yes", "--settle", "0s", "--guard", "1ms")
+    assert cli.offset("new") == 5
+
+
 def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
     """If two groups of a file have the same partition, ``apply --to-group`` is refused; the error names both groups."""
     cli.cluster.commit("other", PARTITION, 3)

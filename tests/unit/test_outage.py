@@ -49,7 +49,7 @@ def watched(cluster: InMemoryCluster, *events: Callable[[], object], outage: Out
     """
     left = list(events)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
-    return guard(cluster, replace(hand_over(cluster), outage=outage), 5.0, clock)
+    return guard(cluster.clients, replace(hand_over(cluster), outage=outage), 5.0, clock)
 
 
 def line(execution: Execution) -> str:
@@ -99,7 +99,7 @@ def test_a_new_group_that_can_not_be_read_has_no_sign(cluster, monkeypatch):
         monkeypatch.setattr(cluster, method, without_new(getattr(cluster, method), error))
     written = replace(hand_over(stopped({PARTITION: 4})), outage=MEASURED)
     cluster.join("new", member("m", PARTITION))
-    execution = guard(cluster, written, 5.0, FakeClock())
+    execution = guard(cluster.clients, written, 5.0, FakeClock())
     assert execution.guard_readings == 5
     assert execution.outage.first_signs == (FirstSign(group="new", at=None, sign=None),)
 

@@ -11,12 +11,11 @@ import pytest
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Clusters, Mirror, writers
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -65,9 +64,15 @@ def hand_on(move: Move, cluster: InMemoryCluster, topic: str, target: str) -> Ex
     return done.execution
 
 
-def go(move: Move, verb: Verb, clients: Clients) -> None:
+def both(source: InMemoryCluster, target: InMemoryCluster | None = None) -> Clusters[Clients]:
+    here = Clients(source, source)
+    return Clusters(here, here if target is None else Clients(target, target))
+
+
+def go(move: Move, verb: Verb, *clusters: InMemoryCluster) -> None:
+    """Carry out a way back. clusters: that of the old group, and that of the new groups if it is another one."""
     with open_receipt(move.folder / "run" / "receipt.json") as file:
-        done = go_back(clients, verb, file, move.clock, Events())
+        done = go_back(both(*clusters), verb, file, move.clock, Events())
     assert done is not None
     assert done.is_whole, done
 
@@ -95,7 +100,7 @@ def test_a_moved_group_that_has_handed_on_is_not_started_again(move, again):
     move.migrate()
     hand_on(move, move.target, "eu.orders", "x")
     with pytest.raises(Refused, match=r"eu.orders-0|orders-0, orders-1 handed over from 'g' to 'x' .* undo that run"):
-        move.migrate() if again == "migrate" else go(move, Verb.ROLLBACK, Clients(move.target, move.target))
+        move.migrate() if again == "migrate" else go(move, Verb.ROLLBACK, move.target)
     assert move.there() == move.there("x") == {0: 30, 1: 10}
 
 
@@ -126,11 +131,11 @@ def test_a_rollback_releases_the_claims_of_a_move(move, names_both):
     In the second case it says so, and another run is refused there until the claims are forgotten.
     """
     move.migrate()
-    clients = Clients(move.target, move.target, at_source=move.source if names_both else None)
+    clusters = [move.source, move.target] if names_both else [move.target]
     with open_receipt(move.folder / "run" / "receipt.json", read_only=True) as file:
-        plan = plan_way_back(move.target, Verb.ROLLBACK, file, move.clock, clients.at_source)
+        plan = plan_way_back(writers(both(*clusters)), Verb.ROLLBACK, file, move.clock)
     (check,) = (each for each in plan.checks if each.name == "journal")
-    go(move, Verb.ROLLBACK, clients)
+    go(move, Verb.ROLLBACK, *clusters)
     assert move.there() == {}
     assert newest(move.target, "g", THERE) == ("handed over", ("g",), "source")
     if names_both:
@@ -148,13 +153,12 @@ def test_a_rollback_is_not_given_other_clusters(move):
     """A rollback of a move is refused on other clusters, and one of a run on one cluster takes no second cluster."""
     move.migrate()
     with pytest.raises(Refused, match="the old group is on cluster source, --bootstrap-server is other"):
-        go(move, Verb.ROLLBACK, Clients(move.target, move.target, at_source=InMemoryCluster("other")))
+        go(move, Verb.ROLLBACK, InMemoryCluster("other"), move.target)
     hand_on(move, move.target, "eu.orders", "x")
-    clients = Clients(move.target, move.target, at_source=move.source)
     receipt = move.folder / "eu.orders-x" / "receipt.json"
     said = "all groups of this run are on one cluster"
     with open_receipt(receipt) as file, pytest.raises(UsageError, match=said):
-        go_back(clients, Verb.ROLLBACK, file, move.clock, Events())
+        go_back(both(move.source, move.target), Verb.ROLLBACK, file, move.clock, Events())
 
 
 def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move):
@@ -163,7 +167,7 @@ def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move
     back = Mirror(
         Side(move.target, InMemoryRecords(move.target), move.target),
         Side(move.source, InMemoryRecords(move.source)),
-        TopicNames((Rename.parse("eu.orders=orders", "--rename-topic"),)),
+        [Rename.parse("eu.orders=orders", "--rename-topic")],
     )
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = move.wanted(replace(OPTIONS, on_existing="overwrite"), run=RunDir(move.folder / "back"), mirror=back)
@@ -174,7 +178,7 @@ def test_delete_offsets_leaves_a_group_its_offsets_that_has_been_moved_back(move
     done.check()
     assert newest(move.source, "g", HERE) == ("arrived", ("g",), "target")
     with pytest.raises(Refused, match=r"orders-0, orders-1 handed over from 'g' on cluster target to 'g'"):
-        go(move, Verb.DELETE_OFFSETS, Clients(move.source, move.source, elsewhere=move.target))
+        go(move, Verb.DELETE_OFFSETS, move.source, move.target)
     assert move.source.offsets("g")[HERE].offset == 30
     hand_on(move, move.source, "orders", "x")
 

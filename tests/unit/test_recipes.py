@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 import shlex
 import shutil
 import subprocess
@@ -133,6 +134,22 @@ def test_the_job_calls_the_script_on_a_volume_that_stays():
     [run_dir] = [word.partition("=")[2] for word in container["args"] if word.startswith("--run-dir=")]
     [volume] = [each for each in pod["volumes"] if each["name"] == mounts[str(Path(run_dir).parent)]]
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+
+
+def test_the_commands_of_the_page_make_what_the_job_mounts():
+    """The page makes the ConfigMap with each file that the Job calls, and the Secret with its variables."""
+    *_, job = yaml.safe_load_all((RECIPES / "job.yaml").read_text())
+    pod = job["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    config, secret, *_ = [
+        shlex.split(each) for each in commands(PAGES["docs/automate.md"].read_text()) if each.startswith("kubectl ")
+    ]
+    files = {each.removeprefix("--from-file=") for each in config if each.startswith("--from-file=")}
+    assert files == set(re.findall(r"/plan/([\w.]+)", " ".join(container["args"])))
+    [volume] = [each["configMap"]["name"] for each in pod["volumes"] if "configMap" in each]
+    assert config[:4] == ["kubectl", "create", "configmap", volume]
+    [source] = container["envFrom"]
+    assert secret[:5] == ["kubectl", "create", "secret", "generic", source["secretRef"]["name"]]
 
 
 def test_the_unit_runs_migrate(tmp_path):

@@ -14,8 +14,9 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.hand_over.clusters import Clusters
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, keep
+from migrate_groups.migration.clusters import one_cluster
+from migrate_groups.migration.hand_over.migrate import keep
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
@@ -31,8 +32,8 @@ from tests.support.planning import prepare
 def save_files(made, content, prepared, run, execution):
     """Save in the run directory the files that `migrate` keeps after a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
-    wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
-    keep(Clusters(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
+    wanted = MigrateRequest(file=file, run=run)
+    keep(one_cluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
@@ -61,7 +62,7 @@ def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()
 
-    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
+    done = write(made.clients, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
     made.produce("inv", 0, 2)
     save_files(made, b"source", prepared, run, done)
     rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
@@ -90,7 +91,7 @@ def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_pa
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
+    done = write(made.clients, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
     save_files(made, b"", prepared, run, done)
     assert run.after.exists()
     assert not run.offsets.exists()

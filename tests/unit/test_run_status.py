@@ -114,7 +114,7 @@ def test_a_partition_that_brokers_refused_is_named_with_the_reason(cli, monkeypa
         patched.setattr(cli.cluster, "alter_offsets", refused)
         cli(*MIGRATE, code=4)
     assert asked(cli)[1] == (
-        "start no application; not confirmed: new t-0 (TOPIC_AUTHORIZATION_FAILED): mend this, and run migrate-groups "
+        "start no application; not confirmed: new t-0 (TOPIC_AUTHORIZATION_FAILED): fix this, and run migrate-groups "
         f"migrate split.toml again; or undo it: migrate-groups rollback {RUN}"
     )
 

@@ -119,14 +119,14 @@ def test_rerun_after_the_source_group_committed_again(cli):
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
-    """If the target group commits before the read-back, `migrate` reports the partition as not confirmed.
+    """If the target group commits before the read-back, `migrate` says that the partition is not confirmed, and why.
 
     It ends with exit code 4. A re-run treats the partition as handed over.
     """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     right_after(monkeypatch, cli.cluster, "alter", lambda: cli.cluster.commit("new", PARTITION, 8))
-    assert "1 partition not confirmed" in cli.fails(*MIGRATE, code=4)
+    assert "1 partition not confirmed (read back as 8, which another client" in cli.fails(*MIGRATE, code=4)
     assert "started since: group new; nothing was written" in cli(*MIGRATE).stderr
     assert cli.offset("new") == 8
 

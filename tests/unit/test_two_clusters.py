@@ -11,12 +11,12 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror, one_cluster
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back
-from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
@@ -174,7 +174,7 @@ def test_what_cannot_be_moved(move):
     move.target.create_topic("orders", 2)
     with pytest.raises(InvalidInput, match="--rename-topic"):
         move.plan()
-    move.mirror = move.mirror._replace(names=TopicNames((Rename.parse("orders=us.orders", "--rename-topic"),)))
+    move.mirror = move.mirror._replace(renames=[Rename.parse("orders=us.orders", "--rename-topic")])
     verdict, reason = move.verdict("translated offsets")
     assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
     move.mirror = move.mirror._replace(target=move.mirror.source)
@@ -220,6 +220,23 @@ def test_an_offset_among_identical_records_is_accepted_at_its_price(move):
     assert move.verdict("translated offsets", accepted)[0] is Verdict.WARN
     move.migrate(accepted)
     assert move.there()[0] in (51, 52)
+
+
+def test_a_refused_offset_comes_with_the_remedy_of_its_status(move):
+    """A copy that begins too late is mirrored anew; one with records of other producers, once these have stopped.
+
+    Either way, the topic can be left out, and start at a time.
+    """
+    move.commit(10, 10)
+    move.copy(20, 50)
+    verdict, reason = move.verdict("translated offsets")
+    assert (verdict, "orders-0 at 10 is gone" in reason) == (Verdict.REFUSE, True)
+    by_time = "; or leave its topic out, and start it on the target with rewind --to-datetime and apply"
+    assert reason.endswith(f"; mirror the topic anew, from its first record{by_time}")
+    move.target.produce("eu.orders", 1, 2, timestamp=7)
+    _, reason = move.verdict("translated offsets")
+    assert "orders-1 at 10 is different" in reason
+    assert "; or stop what filters the mirror or writes to the copy, and mirror the topic anew; or leave" in reason
 
 
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
@@ -300,8 +317,8 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
     move.copy(0, 50)
     move.migrate()
     move.source.create_topic("us.eu.orders", 2)
-    names = TopicNames((Rename.parse("eu.orders=us.eu.orders", "--rename-topic"),))
-    back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, names)
+    renames = [Rename.parse("eu.orders=us.eu.orders", "--rename-topic")]
+    back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, renames)
     wanted = move.wanted(OPTIONS, mirror=back)
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = replace(wanted, file=replace(wanted.file, spec=spec))
@@ -357,9 +374,9 @@ def test_two_topics_with_one_copy(move):
     move.source.create_topic("eu.orders", 2)
     move.commit(30, 10)
     move.copy(0, 50)
-    assert move.mirror.names.of(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
+    assert names_of_copies(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
     with pytest.raises(InvalidInput, match=r"have one copy, 'eu\.orders'"):
-        move.mirror.names.of(["orders", "eu.orders"], ["eu.orders"])
+        names_of_copies(["orders", "eu.orders"], ["eu.orders"])
 
 
 def test_a_moved_group_hands_nothing_over_to_another_group(move):
@@ -391,7 +408,7 @@ def test_a_moved_group_hands_nothing_over_to_another_group(move):
         move.migrate(run=RunDir(move.folder / "there"))
     move.groups = ["g"]
     with open_receipt(move.folder / "run" / "receipt.json") as file:
-        go_back(Clients(move.target, move.target), Verb.ROLLBACK, file, move.clock, Events())
+        go_back(one_cluster(Clients(move.target, move.target)), Verb.ROLLBACK, file, move.clock, Events())
     move.migrate()
     assert move.there() == {0: 30, 1: 10}
 

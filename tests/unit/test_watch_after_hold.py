@@ -9,7 +9,8 @@ import pytest
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate
+from migrate_groups.migration.hand_over.migrate import migrate
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -64,4 +65,4 @@ def _held(folder: Path, guard: float) -> MigrateRequest:
     spec = SplitSpec(source="old", targets=(SplitTarget(group="new", topics=(TopicPattern("t"),)),))
     options = WriteOptions(settle=0, guard=guard)
     file = SplitFile(content=b"", spec=spec, options=options)
-    return MigrateRequest(file=file, options=options, run=RunDir(folder / "run"), hold=True)
+    return MigrateRequest(file=file, run=RunDir(folder / "run"), hold=True)

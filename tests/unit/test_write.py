@@ -12,6 +12,7 @@ from msgspec import structs
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.make_plan import make_plan, plan_at_the_write
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_requests import divided, rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -42,7 +43,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
 def run(made, second_client=None, options: WriteOptions | None = None):
     plan = make_plan(made, handed_over(made, "old", "new"), options or WriteOptions())
     states: list[Execution] = []
-    receipt = write(made, second_client or made, Execution.of(plan, FakeClock().now()), states.append)
+    receipt = write(Clients(made, second_client or made), Execution.of(plan, FakeClock().now()), states.append)
     return receipt, states
 
 
@@ -77,6 +78,23 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     assert states[2] == states[1]
 
 
+def test_no_reading_of_one_client_is_recorded_before_the_other_has_answered():
+    """A write of several steps, and one that is resumed, save "unknown" until the second client has read back.
+
+    So a killed process leaves nothing that the same command would take as read back.
+    """
+    made = cluster()
+    receipt, _ = run(made)
+    changes = [each.unknown("") for each in receipt.changes]
+    deletion = structs.replace(
+        changes[1], group="old", before=changes[1].after, after=None, outcome=Outcome.NOT_ATTEMPTED
+    )
+    states: list[Execution] = []
+    write(made.clients, replace(receipt, changes=(*changes, deletion)), states.append)
+    assert outcomes(states[-1]) == [Outcome.CONFIRMED] * 3
+    assert [each for state in states[:-1] for each in outcomes(state) if each is Outcome.CONFIRMED_BY_ONE] == []
+
+
 class InterruptedLater(InMemoryCluster):
     """A cluster on which Ctrl-C interrupts the second write."""
 
@@ -97,7 +115,7 @@ def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(made: InMemoryCluster, states: list[Execution]) -> None:
     plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
-    write(made, made, Execution.of(plan, FakeClock().now()), states.append)
+    write(made.clients, Execution.of(plan, FakeClock().now()), states.append)
 
 
 @pytest.mark.usefixtures("one_each")
@@ -293,8 +311,8 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
     """
     made = cluster()
     plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
-    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
-    assert guard(made, receipt, 30, quiet := FakeClock()).moved == ()
+    receipt = write(made.clients, Execution.of(plan, FakeClock().now()), lambda state: None)
+    assert guard(made.clients, receipt, 30, quiet := FakeClock()).moved == ()
     assert quiet.slept == 30
     back = Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST]))
 
@@ -303,7 +321,7 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
         made.commit("old", FIRST, 8)
 
     clock = FakeClock(comes_back)
-    seen = guard(made, receipt, 30, clock).moved
+    seen = guard(made.clients, receipt, 30, clock).moved
     assert clock.slept == 1
     assert "late-app at h" in seen[0]
     assert "t-0 3 → 8 (5 records)" in seen[1]
@@ -394,12 +412,12 @@ def test_a_target_at_another_offset_after_the_guard_is_a_remark():
     """
     made = cluster()
     receipt, _ = run(made)
-    assert guard(made, receipt, 5, FakeClock()).remarks == ()
+    assert guard(made.clients, receipt, 5, FakeClock()).remarks == ()
     made.commit("new", FIRST, 9)
-    (remark,) = guard(made, guard(made, receipt, 5, FakeClock()), 5, FakeClock()).remarks
+    (remark,) = guard(made.clients, guard(made.clients, receipt, 5, FakeClock()), 5, FakeClock()).remarks
     assert "'new' has no members, and the committed offset of 1 partition is not the one written: t-0" in remark
     made.join("new", Member(member_id="m", client_id="c", host="/h"))
-    assert guard(made, receipt, 5, FakeClock()).remarks == ()
+    assert guard(made.clients, receipt, 5, FakeClock()).remarks == ()
 
 
 @pytest.mark.parametrize("offset", [1, None])
@@ -411,7 +429,7 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
     made = cluster()
     receipt, _ = run(made)
     made.delete("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
-    (entry,) = guard(made, receipt, 5, FakeClock()).failed
+    (entry,) = guard(made.clients, receipt, 5, FakeClock()).failed
     assert (entry.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
     assert "lowered or deleted by another client" in entry.error
 
@@ -431,7 +449,7 @@ def test_groups_that_the_guard_cannot_read_are_reported():
     made = cluster()
     receipt, _ = run(made)
     blind = CannotDescribe()
-    watched = guard(blind, receipt, 5, FakeClock())
+    watched = guard(blind.clients, receipt, 5, FakeClock())
     assert watched.moved == ()
     assert watched.not_watched == ("group 'old' could not be watched after the write: no coordinator",)
     assert watched.remarks == (
@@ -478,7 +496,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
             made.rebalances = clock.slept < ends_after
 
         clock = FakeClock(settles)
-        return guard(made, receipt, 5, clock).moved, clock.slept
+        return guard(made.clients, receipt, 5, clock).moved, clock.slept
 
     (seen,), seconds = watched(ends_after=20)
     assert "late-app at h" in seen
@@ -496,7 +514,7 @@ def test_guard_reports_a_source_commit_below_the_handed_over_offset():
     made = cluster()
     receipt, _ = run(made)
     made.commit("old", FIRST, 1)
-    (seen,) = guard(made, receipt, 5, FakeClock()).moved
+    (seen,) = guard(made.clients, receipt, 5, FakeClock()).moved
     assert "t-0 3 → 1 (2 records back)" in seen
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from migrate_groups.clock import Clock
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.hand_over.groups_to_move import Reviewed
     from migrate_groups.model.renames import Rename
@@ -184,7 +184,7 @@ def migrate(
     from migrate_groups.files import split_toml
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.groups_to_move import WholeGroups
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.migration.hand_over.prepared import MigrateRequest
     from migrate_groups.planning.checks.application import AppPrincipal
 
     if kept is None:
@@ -214,8 +214,7 @@ def migrate(
     ) -> HandOver:
         written.run.set(run.folder)
         wanted = MigrateRequest(
-            file=file,
-            options=replace(file.options, **given),
+            file=replace(file, options=replace(file.options, **given)),
             run=run,
             wait=seconds,
             hold=hold,
@@ -271,7 +270,7 @@ def _dry_run(
     saved = one.terminal.plan_out
     with mirror as opened, written_to.open_reader() as reader:
         # The reader of a comment has the plan in a folder of their own.
-        plan = one.dry_run(reader, opened, _after_dry_run(saved and Path(saved.name)))
+        plan = one.across(opened).dry_run(reader, _after_dry_run(saved and Path(saved.name)))
     if plan is not None:
         plans.conclude_dry_run(plan, _after_dry_run(saved), detailed=detailed)
 
@@ -279,7 +278,7 @@ def _dry_run(
 def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
     one.terminal.check_can_be_asked()
     with mirror as opened, written_to.open_writer() as clients:
-        outcome = one.write(clients, opened)
+        outcome = one.across(opened).write(clients)
     one.conclude(outcome)
 
 

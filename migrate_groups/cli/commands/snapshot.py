@@ -90,7 +90,7 @@ def snapshot(
     with connection.open_reader() as reader:
         from migrate_groups.migration.reading.take import take_snapshot
 
-        taken = take_snapshot(reader, wanted, SystemClock(), working=shown_work)
+        taken = take_snapshot(reader, wanted, SystemClock(), events=Reporter())
         if time_lag:
             taken = _with_time_lag(reader, taken)
         warn_of_hidden_topics(reader)

@@ -17,6 +17,7 @@ from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
+    from migrate_groups.migration.clusters import Clusters
     from migrate_groups.migration.hand_over.fleet import Part
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.run_status import RunStatus
@@ -50,22 +51,24 @@ def status(
     """
     from migrate_groups.cli.fleet_output import ERRORS
     from migrate_groups.files.runs.run_dir import RunDir
+    from migrate_groups.migration.clusters import Clusters
     from migrate_groups.migration.hand_over.fleet import Part, work_on_each
     from migrate_groups.show import run_status as views
 
     target.check()
     several = RunDir(run).several()
     parts: Sequence[Part[RunStatus]] = []
-    with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
+    with connection.open_reader() as reader, target.reader_if_named(connection) as there:
+        clusters = Clusters(reader, there or reader)
         if several:
 
             def look(part: Part[RunStatus], clock: Clock) -> RunStatus:
-                return _of_run(RunDir(run).folder / part.group, reader, elsewhere)
+                return _of_run(RunDir(run).folder / part.group, clusters)
 
             parts = work_on_each([Part(each.folder.name) for each in several], look, SystemClock())
             shown = views.fleet_status(run, {part.group: part.result or part.error for part in parts})
         else:
-            found = _of_run(run, reader, elsewhere)
+            found = _of_run(run, clusters)
             shown = views.status(found, run, _lines(run, found.receipt))
         warn_of_hidden_topics(reader)
     show_as(output_format, shown)
@@ -73,13 +76,13 @@ def status(
         raise ERRORS[failed[0]](f"{len(failed)} of {counted(len(parts), 'run')} not known: see the errors in the table")
 
 
-def _of_run(run: Path, reader: GroupReader, elsewhere: GroupReader | None) -> RunStatus:
+def _of_run(run: Path, clusters: Clusters[GroupReader]) -> RunStatus:
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.run_status import run_status
 
     with open_receipt(receipt_in(run), read_only=True, must_exist=True) as file:
-        return run_status(reader, file, SystemClock(), _lines(run, file.receipt), elsewhere)
+        return run_status(clusters, file, SystemClock(), _lines(run, file.receipt))
 
 
 def _lines(run: Path, receipt: Receipt) -> dict[Verb, str]:

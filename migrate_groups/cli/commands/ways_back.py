@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -24,6 +24,7 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
+    from migrate_groups.migration.clusters import Clusters
     from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
@@ -227,6 +228,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
+    from migrate_groups.migration.clusters import one_cluster
     from migrate_groups.migration.ways_back.go_back import go_back, nothing_to_delete, plan_way_back
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
@@ -236,7 +238,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
-            plan = plan_way_back(reader, Verb.DELETE_OFFSETS, file, SystemClock(), deletion=wanted)
+            plan = plan_way_back(one_cluster(reader), Verb.DELETE_OFFSETS, file, SystemClock(), wanted)
         if nothing_to_delete(plan, file, terminal):
             terminal.show_receipt(file.receipt)
             return
@@ -247,7 +249,8 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     with open_receipt(path, by=terminal.by) as file:
         with connection.open_writer() as clients:
             warn_of_hidden_topics(clients.writer)
-            execution = go_back(clients, Verb.DELETE_OFFSETS, file, SystemClock(), terminal, deletion=wanted)
+            clusters = one_cluster(clients)
+            execution = go_back(clusters, Verb.DELETE_OFFSETS, file, SystemClock(), terminal, deletion=wanted)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return
@@ -281,10 +284,10 @@ def _go(
     if several := RunDir(run).several():
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
-            fleet.dry_run(_readers(verb, connection, target))
+            fleet.dry_run(_readers(connection, target))
         else:
             terminal.check_can_be_asked()
-            fleet.write(_open(verb, connection, target))
+            fleet.write(_open(connection, target))
         return None
     written.run.set(run)
     with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
@@ -293,17 +296,17 @@ def _go(
         terminal.sources = file.receipt.source_groups
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
-            with _readers(verb, connection, target) as (reader, elsewhere):
-                done = is_done(reader, file, verb, terminal, elsewhere)
-                plan = None if done else plan_way_back(reader, verb, file, SystemClock(), elsewhere)
+            with _readers(connection, target) as readers:
+                done = is_done(readers, file, verb, terminal)
+                plan = None if done else plan_way_back(readers, verb, file, SystemClock())
             if plan is None:
                 terminal.show_receipt(file.receipt)
                 return None
             terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None
-        with _open(verb, connection, target) as clients:
-            execution = go_back(clients, verb, file, SystemClock(), terminal, wait=wait)
+        with _open(connection, target) as clusters:
+            execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return None
@@ -331,9 +334,8 @@ def _move_back(
     from migrate_groups.cli.hand_over import HandOver
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.clusters import Mirror
     from migrate_groups.migration.ways_back.move_back import move_back
-    from migrate_groups.mirrors.names import TopicNames
 
     path = receipt_in(run)
     receipt = receipt_json.load(path)
@@ -343,41 +345,32 @@ def _move_back(
     with ExitStack() as stack:
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
-        mirror = Mirror(there, here, TopicNames(), how.max_records)
+        mirror = Mirror(there, here, most_records=how.max_records)
         wanted = move_back(receipt, path.parent, mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         written.run.set(wanted.run.folder)
         if dry_run:
-            if plan := one.dry_run(stack.enter_context(connection.open_reader()), wanted.mirror):
+            if plan := one.dry_run(stack.enter_context(connection.open_reader())):
                 conclude_dry_run(plan)
             return
-        one.conclude(one.write(stack.enter_context(connection.open_writer()), wanted.mirror))
+        one.conclude(one.write(stack.enter_context(connection.open_writer())))
 
 
 @contextmanager
-def _readers(
-    verb: Verb, connection: Connection, target: TargetCluster
-) -> Iterator[tuple[GroupReader, GroupReader | None]]:
-    """Yield the reader of the cluster to which a way back writes, and that of the other one; None if there is none.
+def _readers(connection: Connection, target: TargetCluster) -> Iterator[Clusters[GroupReader]]:
+    """Yield the readers of a way back. target: the cluster of the new groups, if it is another one."""
+    from migrate_groups.migration.clusters import Clusters
 
-    target: the cluster of the new groups, if it is another one.
-    """
-    from migrate_groups.planning.run_states import Verb
-
-    with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
-        # A rollback writes to the new groups' cluster.
-        yield (elsewhere, reader) if verb is Verb.ROLLBACK and elsewhere is not None else (reader, elsewhere)
+    with connection.open_reader() as reader, target.reader_if_named(connection) as there:
+        yield Clusters(reader, there or reader)
 
 
 @contextmanager
-def _open(verb: Verb, connection: Connection, target: TargetCluster) -> Iterator[Clients]:
+def _open(connection: Connection, target: TargetCluster) -> Iterator[Clusters[Clients]]:
     """Yield the clients of a way back. target: the cluster of the new groups, if it is another one."""
-    from migrate_groups.planning.run_states import Verb
+    from migrate_groups.migration.clusters import Clusters
 
-    with connection.open_writer() as clients, ExitStack() as stack:
-        if verb is Verb.ROLLBACK and target.is_named:
-            there = stack.enter_context(target.connection(connection).open_writer())
-            yield there._replace(at_source=clients.writer)
-        else:
-            yield clients._replace(elsewhere=stack.enter_context(target.reader_if_named(connection)))
+    there = target.connection(connection).open_writer() if target.is_named else nullcontext()
+    with connection.open_writer() as here, there as of_target:
+        yield Clusters(here, of_target or here)

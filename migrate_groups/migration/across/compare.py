@@ -8,8 +8,8 @@ from datetime import datetime
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.translate import copies, find_positions
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import similar_groups_named
 from migrate_groups.migration.reading.requests import describe_groups, existing, read_all_committed
@@ -111,7 +111,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
     committed = _committed(source.groups, groups)
     there = read_all_committed(target.groups, groups)
     topics = target.groups.describe_topics(None)
-    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
+    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.renames)
     offsets = {
         group: [
             TranslatedOffset(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property
 from typing import TypeVar
 
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.records import Records

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.across.logs import WINDOW, Logs, in_growing_windows
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.records import Records
 from migrate_groups.planning.translation import Behind, Translation

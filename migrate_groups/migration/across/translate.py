@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.across.logs import Logs, in_growing_windows
-from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
 from migrate_groups.mirrors.find_original import find_original
 from migrate_groups.mirrors.find_position import find_position, same_offset
-from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.mirrors.position import Counts, Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.renames import Rename
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.translation import PENDING, TranslatedOffset, Translation
 from migrate_groups.text import counted
@@ -25,14 +26,14 @@ _NOT_FINAL = (Status.AMBIGUOUS, Status.DIFFERENT, Status.GONE)
 
 
 def copies(
-    partitions: Collection[TopicPartition], topics: Mapping[str, TopicDescription], names: TopicNames
+    partitions: Collection[TopicPartition], topics: Mapping[str, TopicDescription], renames: Sequence[Rename]
 ) -> Mapping[TopicPartition, TopicPartition]:
     """Return the mirror's copy of each partition that has a copy on the target cluster.
 
     topics: the topics on the target. Raises `InvalidInput` if a topic has several possible copies, or if two topics
     have the same copy.
     """
-    on_target = names.of({each.topic for each in partitions}, topics)
+    on_target = names_of_copies({each.topic for each in partitions}, topics, renames)
     return {
         each: TopicPartition(name, each.partition)
         for each in partitions
@@ -53,7 +54,7 @@ def translate(
 
     Raises `InvalidInput` if the copy of a topic is not clear.
     """
-    copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
+    copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.renames)
     offsets = [
         TranslatedOffset(source=partition, offset=start, committed=committed, copy=copy_of.get(partition))
         for partition, (start, committed) in sorted(starts.items())

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.journal import Journal, claim_started, locked, one_cluster, read_journal
+from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import (
     refuse_another_cluster,
@@ -91,19 +91,19 @@ def _shown(
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_another_cluster(file, reader)
-    if (started := started_since(reader, file.receipt)) is not None:
+    if (started := started_since(one_cluster(reader), file.receipt)) is not None:
         refuse_differences(file, offsets_differently(file.receipt, wanted.rows.rows()))
         say_over(one_cluster(reader), started, file, events)
         return None
-    with events.working(_reading(wanted), not_known):
+    with events.working(_reading(wanted)):
         if wanted.approved:
             plan = make_again(reader, wanted.rows, wanted.approved, _advice(wanted))
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
     journal = read_journal(one_cluster(reader), plan, file.receipt, Verb.HAND_OVER)
-    plan, barrier = shown_with_barrier(reader, plan)
-    return plan.with_checks(journal.checks), barrier, journal
+    barrier = barrier_of(reader, plan)
+    return plan.with_checks((*barrier.checks, *journal.checks)), barrier, journal
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
@@ -124,14 +124,14 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     with locked(one_cluster(clients.writer), journal, file) as journal:
         if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
             events.doing(f"waiting {left:.0f} s to see that no consumer commits")
-        with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):
+        with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read"):
             clock.sleep(left)
         with after_barrier(clients.writer, barrier, events):
-            with events.working(f"{_reading(wanted)} again", not_known):
+            with events.working(f"{_reading(wanted)} again"):
                 plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
             refuse_other_run(file, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
-    return watch_afterwards(clients.writer, execution, file, clock, events)
+    return watch_afterwards(clients, execution, file, clock, events)
 
 
 def _reading(wanted: ApplyRequest) -> str:

@@ -11,11 +11,12 @@ from functools import partial
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, MigrateGroupsError, PendingCommits, Refused, raise_first
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
 from migrate_groups.migration.hand_over.prepared import Prepared, plan_hand_over
 from migrate_groups.migration.make_plan import refuse_forbidden
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.stop_checkpoint import (
     by_number,
@@ -23,15 +24,15 @@ from migrate_groups.migration.reading.stop_checkpoint import (
     take_stop_checkpoints,
 )
 from migrate_groups.migration.reading.survey import EarlyGroups, read_early_groups
-from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
+from migrate_groups.migration.reading.take import Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
-from migrate_groups.model.groups import GroupWithOffsets
+from migrate_groups.model.groups import GroupWithOffsets, ObservedGroup
 from migrate_groups.model.offsets_topic import StopCheckpoint
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import partitions_of, recreated_topics, topic_ids
 from migrate_groups.planning.checks.source import holding, running, shows_topics
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Planned
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
@@ -50,7 +51,7 @@ class CutOver:
 
     def __init__(
         self,
-        clusters: Clusters,
+        clusters: Clusters[GroupReader],
         shown: Prepared,
         clock: Clock,
         *,
@@ -101,7 +102,7 @@ class CutOver:
         for a replica is beyond the log end offset.
         """
         if not self._offsets_topic:
-            readers = [self._reader, *([self._clusters.target] if self._clusters.elsewhere else [])]
+            readers = [self._reader] if self._clusters.is_one else [self._reader, self._clusters.target]
             self._checkpoints = take_stop_checkpoints(readers, self._clock, self._events)
 
     def wait_for_stop(self) -> None:
@@ -213,7 +214,7 @@ class CutOver:
         """Do what later saves time, during the wait: connect, and read what hardly changes."""
         reader, shown, self._is_ready = self._reader, self._shown, True
         self._settled, self._targets, self._offsets_topic = {}, {}, ()
-        if self._clusters.elsewhere:
+        if not self._clusters.is_one:
             return
         topics: dict[str, set[str]] = defaultdict(set)
         for change in shown.plan.changes:

@@ -14,9 +14,10 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, write_plan
+from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
-from migrate_groups.migration.journal import BothClusters, Journal, claim_started, locked, read_journal
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
+from migrate_groups.migration.journal import Journal, claim_started, locked, read_journal
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -114,11 +115,11 @@ def fail_over(
     with wanted.run.made(), open_receipt(wanted.run.receipt, by=wanted.by) as file:
         shown = _shown(writer, wanted, kept, file, clock, events)
         if shown is None:
-            claim_started(BothClusters(None, writer), file, clock.now())
+            claim_started(Clusters(None, writer), file, clock.now())
             return None
         agree(shown.plan, shown.rows, events)
         with (
-            locked(BothClusters(None, writer), shown.journal, file) as journal,
+            locked(Clusters(None, writer), shown.journal, file) as journal,
             after_barrier(writer, shown.barrier, events),
         ):
             final = _planned(writer, wanted, kept, file, clock)
@@ -142,8 +143,8 @@ def _shown(
 ) -> FailOver | None:
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_returned(file)
-    if (started := started_since(reader, file.receipt)) is not None:
-        say_over(BothClusters(None, reader), started, file, events)
+    if (started := started_since(one_cluster(reader), file.receipt)) is not None:
+        say_over(Clusters(None, reader), started, file, events)
         return None
     found = _planned(reader, wanted, kept, file, clock)
     if found.plan.changes:
@@ -154,7 +155,7 @@ def _shown(
 def _planned(
     reader: GroupReader, wanted: MigrateRequest, kept: KeptOffsets, file: ReceiptFile, clock: Clock
 ) -> FailOver:
-    reader, spec, options = for_one_phase(reader), wanted.file.spec, wanted.options
+    reader, spec, options = for_one_phase(reader), wanted.file.spec, wanted.file.options
     found = kept.of(spec.source)
     topics = cover(spec, found.source_topics).targets
     moved = {topic for of_group in topics.values() for topic in of_group}
@@ -186,7 +187,7 @@ def _planned(
     plan = replace(planned(Scope.FAIL_OVER, facts), translation=translation)
     if not is_wrong_cluster(Scope.FAIL_OVER, facts):
         plan = plan.with_checks(judge(Scope.TARGET, facts))
-    journal = read_journal(BothClusters(None, reader), plan, file.receipt, Verb.HAND_OVER)
+    journal = read_journal(Clusters(None, reader), plan, file.receipt, Verb.HAND_OVER)
     barrier = barrier_of(reader, plan, is_target=True)
     plan = plan.with_checks((*barrier.checks, *journal.checks))
     return FailOver(plan=plan, facts=facts, barrier=barrier, journal=journal)

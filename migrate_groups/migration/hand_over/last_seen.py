@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import ObservedGroup, Reading
+from migrate_groups.migration.reading.take import Reading
+from migrate_groups.model.groups import ObservedGroup
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.topics import TopicDescription, recreated_topics, topic_ids
 from migrate_groups.planning.options import WriteOptions

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
-from migrate_groups.migration.hand_over.prepared import Prepared, WantedHandOver, prepare
-from migrate_groups.migration.journal import BothClusters, Journal, claim_started, locked
+from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
+from migrate_groups.migration.journal import Journal, claim_started, locked
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.receipt_refusals import (
@@ -38,67 +34,16 @@ from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.planning.change import by_group
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.checks.application import AppPrincipal, check_groups
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
-
-if TYPE_CHECKING:
-    from migrate_groups.migration.across.mirror import Mirror
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
-    """A plan to which the user has agreed before, with other groups of a fleet, and what was seen of the group since.
-
-    - shown: the plan, whose baseline is saved.
-    - topics: the topics of the source group's members since.
-    - ran_until: the last reading in which the source group still ran; None if it was not seen running.
-    """
-
-    shown: Prepared
-    topics: Collection[str] = ()
-    ran_until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrateRequest:
-    """The input of `migrate`, which hands over a source group's offsets to target groups.
-
-    run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
-    group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
-    reviewed. mirror: None if all groups are on one cluster. by: who writes. app_principals: the principals of the
-    applications of the target groups, to check that they may read; each group is a target group. agreed: the plan to
-    carry out; None: make one.
-    """
-
-    file: SplitFile
-    options: WriteOptions
-    run: RunDir
-    wait: float = 600.0
-    hold: bool = False
-    approved: tuple[str, Plan] | None = None
-    mirror: Mirror | None = None
-    by: WrittenBy = NOT_KNOWN
-    app_principals: Sequence[AppPrincipal] = ()
-    agreed: Agreed | None = None
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and topics stay with the source group, or for a wrong principal."""
-        check_groups(self.app_principals, {target.group for target in self.file.spec.targets})
-        if self.hold and self.file.spec.stay:
-            raise UsageError(
-                "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
-            )
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
@@ -110,7 +55,8 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     Raises `Refused` if the receipt (the record of the run) or the reviewed plan forbids it; `InvalidInput` if the split
     lacks a topic; `UsageError` for wrong options; `GroupNotFound`.
     """
-    clusters = _clusters(reader, wanted)
+    clusters = Clusters(wanted.mirror.source.groups if wanted.mirror else reader, reader, wanted.mirror)
+    _check_clusters(wanted)
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         shown = _shown(clusters, wanted, file, clock, events)
     if shown is not None:
@@ -127,18 +73,19 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     Raises `Refused` if a check or the user forbids it, or the source group does not stop; `UsageError` or
     `InvalidInput` for wrong input; `GroupNotFound`.
     """
-    writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
+    writer, run = clients.writer, wanted.run
+    clusters = Clusters(wanted.mirror.source_writer if wanted.mirror else writer, writer, wanted.mirror)
+    _check_clusters(wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
-    at_source = wanted.mirror.source_writer if wanted.mirror else writer
     with run.made(), open_receipt(run.receipt, by=wanted.by) as file, _with_end(events), ExitStack() as until_written:
         shown = _agreed_before(wanted, file) or _shown(clusters, wanted, file, clock, events)
         if shown is None:
-            claim_started(BothClusters(at_source, writer), file, clock.now())
+            claim_started(clusters, file, clock.now())
             return None
         stop = _planned_stop(shown, wanted, clusters)
         events.stop_planned(stop)
         agree(shown.plan, shown.rows, events, provisional=True)
-        journal = until_written.enter_context(locked(BothClusters(at_source, writer), shown.journal, file))
+        journal = until_written.enter_context(locked(clusters, shown.journal, file))
         if wanted.agreed is None:
             run.keep_baseline(shown.reading.rows())
         if wanted.mirror is not None and not wanted.mirror.is_return:
@@ -166,7 +113,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
             with holding if wanted.hold else nullcontext() as held:
                 with (
-                    after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
+                    after_barrier(clusters.source, shown.source_barrier, events) as passed_at_source,
                     after_barrier(writer, shown.barrier, events) as passed,
                 ):
                     steps.take_checkpoints()
@@ -184,13 +131,13 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 file.record(execution)
                 until_written.close()
                 keep(clusters, wanted, final, execution, file, clock, events)
-                execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
+                execution = watch_afterwards(clients, execution, file, clock, events)
                 repeated = _delivered_again(wanted.mirror, execution)
                 if repeated:
                     execution = execution.remarked(repeated)
                     file.record(execution)
             if held is not None:
-                execution = watch_after_hold(writer, held, execution, file, clock, events)
+                execution = watch_after_hold(clients, held, execution, file, clock, events)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 
@@ -230,19 +177,18 @@ def _with_stop(execution: Execution, ran_until: datetime | None, resumed: Execut
     return replace(execution, outage=structs.replace(execution.outage, ran_until=ran_until))
 
 
-def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
-    """Return the clusters of a hand-over: one, or two with a mirror.
+def _check_clusters(wanted: MigrateRequest) -> None:
+    """Check which clusters the groups are on.
 
     Raises `InvalidInput` if a target group is the source group, or if two clusters are the same; `UsageError` if
     ``wanted.hold`` is set with two clusters.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
-        return Clusters(target)
-    if wanted.hold:
+    elif wanted.hold:
         raise UsageError("--hold can't join the old group in a move to another cluster: drop --hold")
-    wanted.mirror.check()
-    return Clusters(target, wanted.mirror)
+    else:
+        wanted.mirror.check()
 
 
 def _delivered_again(mirror: Mirror | None, execution: Execution) -> str:
@@ -263,30 +209,22 @@ def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, e
 
 
 def _shown(
-    clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
+    clusters: Clusters[GroupReader], wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
 ) -> Prepared | None:
     """Return the plan to show to the user. Returns None, and raises errors, as `plan_migration`."""
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_returned(file)
-    if clusters.elsewhere is None:
+    if clusters.is_one:
         refuse_another_cluster(file, clusters.source)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
-    started = started_since(clusters.target, file.receipt, clusters.elsewhere)
+    started = started_since(clusters, file.receipt)
     if started is not None:
         refuse_differences(file, split_differences(file.receipt, spec, baseline))
-        say_over(BothClusters(clusters.source, clusters.target), started, file, events)
+        say_over(clusters, started, file, events)
         return None
-    with events.working(f"reading group {spec.source}", not_known):
-        hand_over = WantedHandOver(
-            spec=spec,
-            options=wanted.options,
-            receipt=file.receipt,
-            baseline=baseline,
-            hold=wanted.hold,
-            app_principals=wanted.app_principals,
-        )
-        prepared = prepare(clusters, hand_over, clock)
+    with events.working(f"reading group {spec.source}"):
+        prepared = prepare(clusters, wanted, file.receipt, baseline, clock)
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
@@ -308,7 +246,7 @@ def _lacks_offsets(plan: Plan) -> bool:
     return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
-def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters) -> PlannedStop:
+def _planned_stop(prepared: Prepared, wanted: MigrateRequest, clusters: Clusters[GroupReader]) -> PlannedStop:
     observed, plan = prepared.reading.observed, prepared.plan
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
@@ -346,7 +284,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def keep(
-    clusters: Clusters,
+    clusters: Clusters[GroupReader],
     wanted: MigrateRequest,
     final: Prepared,
     execution: Execution,
@@ -369,7 +307,7 @@ def keep(
         reader = for_one_phase(clusters.target)
         # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
-        known = {} if clusters.elsewhere else bounds
+        known = bounds if clusters.is_one else {}
         after = take_snapshot(reader, groups, clock, known) if execution.is_whole and groups else None
     except MigrateGroupsError as error:
         after = None

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
 from migrate_groups.migration.across.translate import translate
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.mirrors.position import Status

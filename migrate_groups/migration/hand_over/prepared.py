@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from migrate_groups.clock import Clock
+from migrate_groups.errors import UsageError
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
-from migrate_groups.migration.hand_over.clusters import Clusters, Planned
+from migrate_groups.migration.clusters import Clusters, Mirror, one_cluster
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
-from migrate_groups.migration.journal import BothClusters, Journal, read_journal
+from migrate_groups.migration.journal import Journal, read_journal
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.hints import hidden_topics_named
+from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import EarlyGroups, permissions_unless_hidden, survey
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Acls, Resource, ResourceType
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.check import Check
-from migrate_groups.planning.checks.application import Applications, AppPrincipal, read_by
+from migrate_groups.planning.checks.application import Applications, AppPrincipal, check_groups, read_by
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
-from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.plan import Plan, Planned
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
@@ -107,8 +113,52 @@ class Prepared:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """A plan to which the user has agreed before, with other groups of a fleet, and what was seen of the group since.
+
+    - shown: the plan, whose baseline is saved.
+    - topics: the topics of the source group's members since.
+    - ran_until: the last reading in which the source group still ran; None if it was not seen running.
+    """
+
+    shown: Prepared
+    topics: Collection[str] = ()
+    ran_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateRequest:
+    """The input of `migrate`, which hands over a source group's offsets to target groups.
+
+    file: the split and the options of the write. run: the run directory. wait: seconds to wait for the source group to
+    stop. hold: keep consumers out of the source group until the watch after the write is over. approved: name and
+    content of the reviewed plan; None if no plan was reviewed. mirror: None if all groups are on one cluster. by: who
+    writes. app_principals: the principals of the applications of the target groups, to check that they may read; each
+    group is a target group. agreed: the plan to carry out; None: make one.
+    """
+
+    file: SplitFile
+    run: RunDir
+    wait: float = 600.0
+    hold: bool = False
+    approved: tuple[str, Plan] | None = None
+    mirror: Mirror | None = None
+    by: WrittenBy = NOT_KNOWN
+    app_principals: Sequence[AppPrincipal] = ()
+    agreed: Agreed | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` if ``hold`` is set and topics stay with the source group, or for a wrong principal."""
+        check_groups(self.app_principals, {target.group for target in self.file.spec.targets})
+        if self.hold and self.file.spec.stay:
+            raise UsageError(
+                "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
+            )
+
+
 def plan_hand_over(
-    clusters: Clusters,
+    clusters: Clusters[GroupReader],
     known: Knowledge,
     reading: Reading,
     wanted: Sequence[Change],
@@ -133,36 +183,27 @@ def plan_hand_over(
     return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=now.cluster_facts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedHandOver:
-    """What `prepare` makes a plan of.
-
-    - receipt: the record of the run so far.
-    - baseline: the source group's snapshot from an interrupted run, used if the group no longer exists.
-    - hold: also check whether this tool can keep consumers out of the source group.
-    - app_principals: also check whether these may read.
-    """
-
-    spec: SplitSpec
-    options: WriteOptions
-    receipt: Receipt = NOTHING_WRITTEN
-    baseline: SnapshotTable | None = None
-    hold: bool = False
-    app_principals: Sequence[AppPrincipal] = ()
-
-
-def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prepared:
+def prepare(
+    clusters: Clusters[GroupReader],
+    wanted: MigrateRequest,
+    receipt: Receipt,
+    baseline: SnapshotTable | None,
+    clock: Clock,
+) -> Prepared:
     """Return the plan to show to the user while the source group may still run. Reads only.
+
+    receipt: the record of the run so far. baseline: the source group's snapshot from an interrupted run, used if the
+    group no longer exists.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
     `GroupNotFound`.
     """
-    spec, options, receipt, baseline = hand_over.spec, hand_over.options, hand_over.receipt, hand_over.baseline
+    spec, options = wanted.file.spec, wanted.file.options
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
-    targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
-    written = [*targets, *([spec.source] if hand_over.hold else [])]
-    clusters = clusters.for_one_phase()
+    targets = [target.group for target in spec.targets] if clusters.is_one else []
+    written = [*targets, *([spec.source] if wanted.hold else [])]
+    clusters = _for_one_phase(clusters)
     reader = clusters.source
     reader.describe_topics(None)  # one request for all topics, so that none is requested again below
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
@@ -182,24 +223,24 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
         last = LastCommitted.of_observation(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     with hidden_topics_named(reader):
-        wanted = knowledge.wanted(reading)
-    planned = plan_hand_over(clusters, knowledge, reading, wanted)
-    at_source = [each.topic_partition for each in wanted] if clusters.elsewhere else []
+        moved = knowledge.wanted(reading)
+    planned = plan_hand_over(clusters, knowledge, reading, moved)
+    at_source = [] if clusters.is_one else [each.topic_partition for each in moved]
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
-    barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
+    barrier = barrier_of(clusters.target, planned.plan, is_target=not clusters.is_one)
     group = Resource(ResourceType.GROUP, spec.source)
-    kept = reading.observed.topics.keys() - {each.topic for each in wanted}
+    kept = reading.observed.topics.keys() - {each.topic for each in moved}
     live = LiveSource(
         group=reading.observed.description,
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
-        is_held=hand_over.hold,
-        kept=kept if spec.stay and not clusters.elsewhere else None,
+        is_held=wanted.hold,
+        kept=kept if spec.stay and clusters.is_one else None,
         settle=options.settle,
     )
-    readers = read_by(hand_over.app_principals, planned.changes)
+    readers = read_by(wanted.app_principals, planned.changes)
     applications = Applications(readers=readers, acls=clusters.target.acls(readers) if readers else Acls())
-    journal = read_journal(BothClusters(clusters.source, clusters.target), planned.plan, receipt, Verb.HAND_OVER)
+    journal = read_journal(clusters, planned.plan, receipt, Verb.HAND_OVER)
     plan = planned.plan.with_checks(
         (
             *source_barrier.checks,
@@ -210,13 +251,22 @@ def prepare(clusters: Clusters, hand_over: WantedHandOver, clock: Clock) -> Prep
         )
     )
     # A running group may commit while offsets are translated. The final plan reads the group again.
-    planned = replace(planned, plan=plan.provisional(("not moved", "removed")) if clusters.elsewhere else plan)
+    planned = replace(planned, plan=plan if clusters.is_one else plan.provisional(("not moved", "removed")))
     return Prepared(
         knowledge=knowledge,
         reading=reading,
-        wanted=wanted,
+        wanted=moved,
         planned=planned,
         barrier=barrier,
         source_barrier=source_barrier,
         journal=journal,
     )
+
+
+def _for_one_phase(clusters: Clusters[GroupReader]) -> Clusters[GroupReader]:
+    """Return the clusters with readers that remember topics and permissions while this plan is made."""
+    target, mirror = for_one_phase(clusters.target), clusters.mirror
+    if mirror is None:
+        return one_cluster(target)
+    source = for_one_phase(clusters.source)
+    return Clusters(source, target, mirror._replace(source=mirror.source._replace(groups=source)))

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import mirror_lag
 from migrate_groups.migration.across.translate import copies, translate
-from migrate_groups.migration.hand_over.clusters import Planned
+from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
@@ -24,6 +23,7 @@ from migrate_groups.planning.checks.registry import judge, planned
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.decide import starts, with_an_offset
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Planned
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 
@@ -110,7 +110,7 @@ def _in_copies(
     topics = target.describe_topics(None)
     translated = {each.source: each for each in translation.partitions}
     # A check needs these copies to find committed offsets that the target groups already have.
-    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.names)
+    without = copies({each.topic_partition for each in started if each.after is None}, topics, mirror.renames)
     cluster_id = target.cluster_id()
     moved = []
     for change in started:

@@ -13,10 +13,9 @@ from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, Usa
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
-from migrate_groups.migration.events import Events
+from migrate_groups.migration.events import Events, amounts_shown
 from migrate_groups.migration.offsets_topic.copied import OpenLog
 from migrate_groups.migration.ports import GroupReader, LogClients
-from migrate_groups.migration.progress_callbacks import amounts_shown
 from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.migration.receipt_refusals import check_clusters_named
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint, log_partition
@@ -222,7 +221,7 @@ def _copy(side: LogSide, folder: Path, clients: LogClients, events: Events) -> C
             f"{OFFSETS_TOPIC} had {side.partitions} partitions, and has {now}: its groups are in other partitions now"
         )
     starts = _first_offsets(side.groups)
-    with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
+    with CopiedLog.locked(folder), amounts_shown(events, f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
         log = CopiedLog.load_with_starts(folder, side.cluster_id, starts)
         return copy_log(reader, topic, log, starts, progress)
 

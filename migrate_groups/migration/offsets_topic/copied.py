@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
-from migrate_groups.migration.events import Events
+from migrate_groups.migration.events import Events, amounts_shown
 from migrate_groups.migration.ports import GroupReader, LogClients
-from migrate_groups.migration.progress_callbacks import amounts_shown
 from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, Replica, log_partition
@@ -49,7 +48,7 @@ class LogWithEnds(NamedTuple):
 
             def saved(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
                 path = Path(scratch) / "log_ends.parquet"
-                with amounts_shown(events.working, "reading log end offsets") as progress:
+                with amounts_shown(events, "reading log end offsets") as progress:
                     asked = [TopicPartition(*partition) for partition in partitions]
                     save_log_ends(log_ends(reader, asked, [*moments], self.log_ends, progress), path)
                 return str(path)
@@ -98,7 +97,7 @@ def copy_offsets_log(
     now = clock.now()
     read_from = _WithFollowers(reader, topic.replicas(wanted)) if followers else _WithFollowers(reader, {})
     starts = {number: ends.start for number, ends in log_ranges(read_from, wanted).items()}
-    with CopiedLog.locked(folder), amounts_shown(events.working, f"reading {OFFSETS_TOPIC}") as progress:
+    with CopiedLog.locked(folder), amounts_shown(events, f"reading {OFFSETS_TOPIC}") as progress:
         log = CopiedLog.load(folder, reader.cluster_id(), described.topic_id).with_partitions(starts)
         log = replace(log, followers=read_from.followers)
         return copy_log(read_from, topic, log, wanted, progress, now)

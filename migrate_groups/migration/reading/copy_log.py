@@ -9,8 +9,8 @@ from typing import Protocol
 
 from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.migration.events import Progress
 from migrate_groups.migration.log_ports import OffsetsTopicReader
-from migrate_groups.migration.progress_callbacks import Progress
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.text import named

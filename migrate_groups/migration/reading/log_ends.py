@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from migrate_groups.migration.events import Progress
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.progress_callbacks import Progress
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.model.topics import partitions_of
 from migrate_groups.snapshots.times import milliseconds_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import ObservedGroup, Reading
-from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.migration.reading.take import Reading
+from migrate_groups.model.groups import GroupDescription, Member, ObservedGroup
 from migrate_groups.model.partitions import CommittedOffsets
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.row import Row

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused, raise_first
+from migrate_groups.migration.events import SILENT, Events
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.progress_callbacks import Working, in_silence
 from migrate_groups.migration.reading.requests import (
     describe_group,
     describe_groups,
@@ -22,8 +22,8 @@ from migrate_groups.migration.reading.requests import (
     read_all_committed,
     read_committed,
 )
-from migrate_groups.model.groups import GroupDescription, GroupWithOffsets
-from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, ObservedGroup
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
@@ -31,20 +31,6 @@ from migrate_groups.text import counted
 
 if TYPE_CHECKING:
     from migrate_groups.snapshots.snapshot import SnapshotTable
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedGroup:
-    """What was read of a group at one time: its coordinator's description, and its committed offsets on some topics.
-
-    topics: the descriptions of these topics. committed: by partition; None if no offset is committed, or if a
-    transactional commit is pending. Of a topic that a hand-over leaves with this group, only the partitions with a
-    committed offset are included.
-    """
-
-    description: GroupDescription
-    topics: Mapping[str, TopicDescription]
-    committed: Mapping[TopicPartition, CommittedOffset | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +101,7 @@ def take_snapshot(
     groups: Sequence[str],
     clock: Clock,
     known: Mapping[TopicPartition, LogRange] = MappingProxyType({}),
-    working: Working = in_silence,
+    events: Events = SILENT,
 ) -> SnapshotTable:
     """Return a snapshot of these groups, which may have members.
 
@@ -130,7 +116,7 @@ def take_snapshot(
     names = [*dict.fromkeys(map(not_empty, groups))]
     starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
     readings: list[Reading] = []
-    with working(f"reading {counted(len(names), 'group')}", lambda: (len(readings), len(names))):
+    with events.working(f"reading {counted(len(names), 'group')}", lambda: (len(readings), len(names))):
         described = describe_groups(reader, names)
         cluster_id = reader.cluster_id()
         for group in map(_committing, described.values()):

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from migrate_groups.errors import Refused
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import facts_of_way_back, permissions_unless_hidden, unread
@@ -23,14 +24,13 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
 
 
-def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
+def delete_source_offsets(clusters: Clusters[GroupReader], receipt: Receipt) -> Plan:
     """Return the plan that deletes the source group's committed offsets of partitions that target groups took over.
 
-    A check refuses if a target group lacks an offset, or if the source group still consumes. elsewhere: reads target
-    groups on another cluster.
+    A check refuses if a target group lacks an offset, or if the source group still consumes.
 
     Raises `Refused` if the receipt (the record of the run) forbids it or has nothing to delete; `UsageError` if
-    ``elsewhere`` is missing or not needed.
+    the target groups' cluster is missing or not needed.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     states = [
@@ -45,28 +45,29 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     earlier = receipt.last_hand_over
     if earlier is None or (not moved and not receipt.is_done(Verb.DELETE_OFFSETS)):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
-    check_clusters_named(earlier, is_target_named=elsewhere is not None)
-    here = unread(reader)
+    check_clusters_named(earlier, is_target_named=not clusters.is_one)
+    here = unread(clusters.source)
     facts = RunDeletionFacts(
         survey=here,
-        targets=unread(elsewhere) if elsewhere else here,
+        targets=here if clusters.is_one else unread(clusters.target),
         options=earlier.options,
         receipt=receipt,
         earlier=earlier,
         moved=moved,
     )
-    facts = read_on(Scope.DELETE_OF_RUN, facts, lambda known: _read(reader, known, elsewhere))
+    facts = read_on(Scope.DELETE_OF_RUN, facts, lambda known: _read(clusters, known))
     return planned(Scope.DELETE_OF_RUN, facts)
 
 
-def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader | None) -> RunDeletionFacts:
+def _read(clusters: Clusters[GroupReader], facts: RunDeletionFacts) -> RunDeletionFacts:
     """Return the facts with what was read of the clusters, and with the deletions that follow from it."""
+    reader, there = clusters.source, clusters.target
     sources = {source.order: source for _, source in facts.moved}
     targets = {change.group for change, _ in facts.moved}
-    needed = needed_on_way_back(list(map(_deletion, sources.values())), () if elsewhere else targets)
+    needed = needed_on_way_back(list(map(_deletion, sources.values())), targets if clusters.is_one else ())
     permissions = permissions_unless_hidden(reader, needed)
-    if elsewhere:
-        permissions_unless_hidden(elsewhere, needed_on_way_back((), targets))
+    if not clusters.is_one:
+        permissions_unless_hidden(there, needed_on_way_back((), targets))
     topics: dict[str, set[str]] = defaultdict(set)
     for source in sources.values():
         topics[source.group].add(source.partition.topic)
@@ -76,7 +77,6 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         committed=committed_of(reader, sources),
         groups=describe_groups(reader, sorted(topics)),
     )
-    there = elsewhere or reader
     refused = _refused(there, facts.receipt)
     orders = dict.fromkeys(change.order for change in (*(change for change, _ in facts.moved), *refused))
     return replace(
@@ -90,7 +90,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         needed=needed,
         topics=topics,
         refused=refused,
-        topic_ids={} if elsewhere else facts.earlier.topic_ids,
+        topic_ids=facts.earlier.topic_ids if clusters.is_one else {},
     )
 
 

@@ -12,19 +12,12 @@ from typing import NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_barrier
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
+from migrate_groups.migration.clusters import Client, Clusters, one_cluster, writers
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.journal import (
-    BothClusters,
-    Client,
-    Journal,
-    locked,
-    one_cluster,
-    read_journal,
-    refuse_taken,
-)
+from migrate_groups.migration.journal import Journal, locked, read_journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_groups
@@ -53,17 +46,9 @@ _ALREADY = {
 
 
 def is_done(
-    reader: GroupReader,
-    file: ReceiptFile,
-    verb: Verb,
-    events: Events,
-    elsewhere: GroupReader | None = None,
-    *,
-    watch_again: bool = False,
+    clusters: Clusters[GroupReader], file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False
 ) -> bool:
     """Return whether a command (rollback, hand-back or delete-offsets) was completed before; if so, tell the user.
-
-    elsewhere: as in `plan_way_back`.
 
     Raises `Refused` if another run has the partitions since, or this is another cluster; `PartlyApplied` if a group
     that had to stop still consumed after the write, or could not be watched. watch_again: return False instead if a
@@ -73,10 +58,11 @@ def is_done(
     if last is None or not file.receipt.is_done(verb):
         return False
     # Another cluster has no claims, so that it would say that the partitions are still the source group's.
-    verdict, reason = cluster_of_receipt(Facts(survey=unread(reader), options=last.options, earlier=last))
+    now = unread(_written(clusters, verb))
+    verdict, reason = cluster_of_receipt(Facts(survey=now, options=last.options, earlier=last))
     if verdict is Verdict.REFUSE:
         refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
-    refuse_taken(_both(reader, file.receipt, verb, elsewhere), file.receipt, verb)
+    refuse_taken(_with_claims(clusters, file.receipt, verb), file.receipt, verb)
     done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
         raise PartlyApplied(
@@ -95,23 +81,21 @@ def is_done(
 
 
 def plan_way_back(
-    reader: GroupReader,
+    clusters: Clusters[GroupReader],
     verb: Verb,
     file: ReceiptFile,
     clock: Clock,
-    elsewhere: GroupReader | None = None,
     deletion: OffsetsToDelete | None = None,
 ) -> Plan:
-    """Return the plan of a rollback, hand-back or delete-offsets, from the cluster's current state. Reads only.
+    """Return the plan of a rollback, hand-back or delete-offsets, from the clusters' current state. Reads only.
 
-    elsewhere: reads the other cluster of a move: for delete-offsets the target groups, for rollback the claims of the
-    source group; None if a rollback leaves these. deletion: for ``delete-offsets --group``: what to delete, as in
-    `plan_deletion`.
+    clusters: a rollback of a move may be given only the target groups' cluster; then it leaves the claims on the other
+    one. deletion: for ``delete-offsets --group``: what to delete, as in `plan_deletion`.
 
     Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
-    `UsageError` if ``elsewhere`` is missing or not needed.
+    `UsageError` if the other cluster is missing or not needed.
     """
-    return _WayBack(reader, verb, file, clock, elsewhere, deletion).shown()[0]
+    return _WayBack(clusters, verb, file, clock, deletion).shown()[0]
 
 
 def nothing_to_delete(plan: Plan, file: ReceiptFile, events: Events) -> bool:
@@ -123,7 +107,7 @@ def nothing_to_delete(plan: Plan, file: ReceiptFile, events: Events) -> bool:
 
 
 def go_back(
-    clients: Clients,
+    clusters: Clusters[Clients],
     verb: Verb,
     file: ReceiptFile,
     clock: Clock,
@@ -135,13 +119,16 @@ def go_back(
     """Carry out a rollback, hand-back or delete-offsets, and return the record of this write.
 
     Returns None if nothing was left to do. If an error is raised, this call wrote nothing. wait: seconds that a
-    hand-back waits for all groups to stop. deletion: as in `plan_way_back`.
+    hand-back waits for all groups to stop. clusters, deletion: as in `plan_way_back`.
 
     Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group that had to
-    stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed.
+    stop still consumed after an earlier call's write; `UsageError` if the other cluster is missing or not needed.
     """
-    reader, elsewhere = clients.writer, clients.elsewhere or clients.at_source
-    if deletion is None and is_done(reader, file, verb, events, elsewhere, watch_again=True):
+    of_both, clients = writers(clusters), _written(clusters, verb)
+    reader = clients.writer
+    if verb is Verb.DELETE_OFFSETS and not clusters.is_one:
+        clients = clients._replace(elsewhere=of_both.target)
+    if deletion is None and is_done(of_both, file, verb, events, watch_again=True):
         return None
     last = file.receipt.last(verb)
     if deletion is None and last is not None and file.receipt.is_done(verb):
@@ -149,13 +136,13 @@ def go_back(
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
         execution = look_at_watched(reader, last)
         file.record(execution)
-        return watch_afterwards(reader, execution, file, clock, events)
-    way = _WayBack(reader, verb, file, clock, elsewhere, deletion)
+        return watch_afterwards(clients, execution, file, clock, events)
+    way = _WayBack(of_both, verb, file, clock, deletion)
     shown, barrier, journal = way.shown()
     if deletion and nothing_to_delete(shown, file, events):
         return None
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
-    with locked(_both(clients.writer, file.receipt, verb, clients.at_source), journal, file) as journal:
+    with locked(_with_claims(of_both, file.receipt, verb), journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
         else:
@@ -171,61 +158,64 @@ def go_back(
             execution = write_plan(clients, plan, file, clock, events, journal)
     if not any(partition.handed_over_by for partition in file.receipt.partition_states.values()):
         return execution  # no source group processes the records of these groups again
-    return watch_afterwards(reader, execution, file, clock, events)
+    return watch_afterwards(clients, execution, file, clock, events)
 
 
 class _WayBack(NamedTuple):
     """A rollback, hand-back or delete-offsets, with the arguments of `plan_way_back`."""
 
-    reader: GroupReader
+    clusters: Clusters[GroupReader]
     verb: Verb
     file: ReceiptFile
     clock: Clock
-    elsewhere: GroupReader | None
     deletion: OffsetsToDelete | None
 
     def shown(self) -> tuple[Plan, Barrier, Journal]:
         """Return the plan to show to the user, how to wait for commits before it is made again, and the claims."""
         plan, receipt = self.plan(), self.file.receipt
-        journal = read_journal(_both(self.reader, receipt, self.verb, self.elsewhere), plan, receipt, self.verb)
-        plan, barrier = shown_with_barrier(self.reader, plan)
-        plan = plan.with_checks(journal.checks)
+        journal = read_journal(_with_claims(self.clusters, receipt, self.verb), plan, receipt, self.verb)
+        barrier = barrier_of(_written(self.clusters, self.verb), plan)
+        plan = plan.with_checks((*barrier.checks, *journal.checks))
         is_hand_back = self.verb is Verb.HAND_BACK
         return plan.provisional(("targets", "not moved")) if is_hand_back else plan, barrier, journal
 
     def plan(self, shown: Plan | None = None) -> Plan:
         """Return the plan as the clusters are now. shown: the plan that the user agreed to; None before that."""
-        reader, receipt = self.reader, self.file.receipt
+        reader, receipt = _written(self.clusters, self.verb), self.file.receipt
         if self.deletion is not None:
             return plan_deletion(reader, self.deletion, self.file, shown)
         if self.verb is Verb.ROLLBACK:
-            if self.elsewhere is not None:
-                _check_both(reader, receipt, self.elsewhere)
+            if not self.clusters.is_one:
+                _check_both(self.clusters, receipt)
             return plan_rollback(reader, receipt)
         if self.verb is Verb.HAND_BACK:
             return plan_hand_back(reader, receipt, self.clock)
-        return delete_source_offsets(reader, receipt, self.elsewhere)
+        return delete_source_offsets(self.clusters, receipt)
 
 
-def _check_both(reader: GroupReader, receipt: Receipt, source: GroupReader) -> None:
-    """Check the clusters of the rollback of a move. source: reads the cluster of the source group.
+def _written(clusters: Clusters[Client], verb: Verb) -> Client:
+    """Return the client of the cluster to which a way back writes. A hand-back has one cluster."""
+    return clusters.source if verb is Verb.DELETE_OFFSETS else clusters.target
+
+
+def _check_both(clusters: Clusters[GroupReader], receipt: Receipt) -> None:
+    """Check the clusters of the rollback of a move.
 
     Raises `UsageError` if the run is no move; `Refused` if these are other clusters.
     """
     if receipt.executions:
         check_clusters_named(receipt.last_hand_over or receipt.executions[-1], is_target_named=True)
-    if another := another_cluster(source, receipt, reader):
+    if another := another_cluster(clusters, receipt):
         raise Refused(f"{another}; nothing was written")
 
 
-def _both(client: Client, receipt: Receipt, verb: Verb, source: Client | None) -> BothClusters[Client]:
-    """Return the clients for claims.
-
-    client: of the cluster that is written to. source: in a rollback of a move, of the source group's cluster.
-    """
+def _with_claims(clusters: Clusters[Client], receipt: Receipt, verb: Verb) -> Clusters[Client | None]:
+    """Return the clusters on which a way back reads and makes claims."""
     if receipt.elsewhere is None:
-        return one_cluster(client)
-    return BothClusters(client, None) if verb is Verb.DELETE_OFFSETS else BothClusters(source, client)
+        return one_cluster(_written(clusters, verb))
+    if verb is Verb.DELETE_OFFSETS:
+        return Clusters(clusters.source, None)
+    return Clusters(clusters.elsewhere, clusters.target)
 
 
 def _refuse_lost(shown: Plan, plan: Plan) -> None:

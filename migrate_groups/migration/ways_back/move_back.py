@@ -8,11 +8,10 @@ from pathlib import Path
 from migrate_groups.errors import Refused
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.hand_over.migrate import MigrateRequest
+from migrate_groups.migration.clusters import Clusters, Mirror
+from migrate_groups.migration.hand_over.prepared import MigrateRequest
 from migrate_groups.migration.reading.requests import existing_group, own_topics
 from migrate_groups.migration.receipt_refusals import another_cluster, check_clusters_named, refuse_by_record
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.renames import Rename
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -38,7 +37,7 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     if hand_over is None:
         raise Refused("nothing to hand back: this run wrote nothing")
     check_clusters_named(hand_over, is_target_named=True)
-    if another := another_cluster(mirror.target.groups, receipt, mirror.source.groups):
+    if another := another_cluster(Clusters(mirror.target.groups, mirror.source.groups), receipt):
         raise Refused(f"{another}; nothing was written")
     moved = hand_over.translation
     if moved is None:  # check_clusters_named has refused it
@@ -57,10 +56,9 @@ def move_back(receipt: Receipt, folder: Path, mirror: Mirror) -> MigrateRequest:
     options = replace(hand_over.options, on_existing="forward", accept_reread=0, trust_copy=())
     if hand_over.is_fail_over:  # a partition without a kept offset, that the group has not read there, stays as it is
         options = replace(options, on_uncommitted="leave")
-    names = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
+    renames = [Rename(old=copy, new=topic, option="the record of the run") for topic, copy in moved.topics]
     return MigrateRequest(
         file=split_toml.SplitFile(content=split_toml.to_toml(spec, (), {}).encode(), spec=spec, options=options),
-        options=options,
         run=RunDir(folder).of_return,
-        mirror=mirror._replace(names=TopicNames(names), is_return=True, kept=moved if hand_over.is_fail_over else None),
+        mirror=mirror._replace(renames=renames, is_return=True, kept=moved if hand_over.is_fail_over else None),
     )

@@ -44,7 +44,7 @@ def kind(facts: HandOverFacts) -> Judgement:
     internal = sorted(topic for topic in facts.survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
     found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
     if found and not facts.options.any_kind:
-        reason = f"{some(found, most=3)}; pass --any-kind to treat every group as a plain consumer group"
+        reason = f"{some(found, most=3)}; such a group can't be moved: pass --any-kind only if it is a consumer group"
         return Verdict.REFUSE, reason
     if found:
         return Verdict.WARN, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from migrate_groups.mirrors.position import Status
@@ -18,6 +18,12 @@ from migrate_groups.text import counted, named, some
 
 TRANSLATED_OFFSETS = "translated offsets"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
+
+_BY_TIME = "leave its topic out, and start it on the target with rewind --to-datetime and apply"
+_REMEDIES: Mapping[Status, str] = {
+    Status.GONE: "mirror the topic anew, from its first record",
+    Status.DIFFERENT: "stop what filters the mirror or writes to the copy, and mirror the topic anew",
+}
 
 
 def translated_offsets(facts: MirrorFacts) -> Judgement:
@@ -209,7 +215,7 @@ def translated_before(facts: FailOverFacts) -> Judgement:
     """
     partitions, most = facts.translation.partitions, facts.options.accept_reread
     if refused := [each for each in partitions if each.position.start_if_lost(most) is None]:
-        return Verdict.REFUSE, f"{_named(refused)}; {_advice(refused)}"
+        return Verdict.REFUSE, f"{_named(refused)}; {_BY_TIME}"
     topics, bounds = facts.survey.topics, facts.survey.bounds
     places = {each.topic_partition: each.wanted.offset for each in facts.decided if each.wanted}
     again = sum(max(0, bounds[each].end - offset) for each, offset in places.items() if each in bounds)
@@ -254,7 +260,8 @@ def _advice(refused: list[TranslatedOffset]) -> str:
     most = max(each.position.reread if each.position.offset is not None else 0 for each in refused)
     if most and all(each.position.offset is not None for each in refused):
         return f"pass --accept-reread {most} to start at the lowest one, which reads up to so many records again"
-    return "run migrate-groups compare, which shows the status of every partition"
+    remedies = dict.fromkeys(_REMEDIES.get(each.position.status, "correct that") for each in refused)
+    return "; or ".join([*remedies, _BY_TIME])
 
 
 RULES = (

@@ -48,9 +48,7 @@ def reverted(fix: int) -> Iterator[None]:
         elif fix == 4:
             patched.enter_context(mock.patch.object(go_back, "settle"))
             # The requests of the barrier would delay the write until after the consumer's next commit.
-            patched.enter_context(
-                mock.patch.object(go_back, "shown_with_barrier", lambda reader, plan: (plan, Barrier()))
-            )
+            patched.enter_context(mock.patch.object(go_back, "barrier_of", return_value=Barrier()))
             hand_overs_only = _hand_overs_only(guard.watched)
             for module in (guard, carry_out):
                 patched.enter_context(mock.patch.object(module, "watched", hand_overs_only))

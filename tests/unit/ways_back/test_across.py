@@ -12,6 +12,7 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
+from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients
@@ -57,7 +58,9 @@ class Moved(Move):
         elsewhere: the cluster of ``--to-bootstrap-server``, if any.
         """
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
-            return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Events())
+            here = Clients(on, on)
+            clusters = Clusters(here, here if elsewhere is None else Clients(elsewhere, elsewhere))
+            return go_back(clusters, verb, file, self.clock, Events())
 
     def delete(self) -> Execution | None:
         """Delete the offsets of the source group."""
@@ -66,7 +69,8 @@ class Moved(Move):
     def plan_of_deletion(self) -> Plan:
         """Return the plan of the deletion of the source group's offsets."""
         with open_receipt(self.folder / "run" / "receipt.json", read_only=True) as file:
-            return plan_way_back(self.source, Verb.DELETE_OFFSETS, file, self.clock, self.target)
+            clusters = Clusters(self.source, self.target)
+            return plan_way_back(clusters, Verb.DELETE_OFFSETS, file, self.clock)
 
     def here(self) -> dict[int, int]:
         """Return the source group's committed offsets on the source cluster, by partition number."""
@@ -144,7 +148,7 @@ def test_both_clusters_are_named_and_checked(moved):
     assert "the old group is on cluster source, --bootstrap-server is target" in str(refused.value)
     assert "the new groups are on cluster target, --to-bootstrap-server is source" in str(refused.value)
     with pytest.raises(Refused) as refused:
-        moved.go(Verb.DELETE_OFFSETS, moved.source, moved.source)
+        moved.go(Verb.DELETE_OFFSETS, moved.source, moved.source.other_client())
     assert str(refused.value) == (
         "cluster: the new groups are on cluster target, --to-bootstrap-server is source; nothing was written"
     )
@@ -158,7 +162,7 @@ def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
     wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
     migrate(Clients(moved.source, moved.source), wanted, moved.clock, Events())
     with open_receipt(tmp_path / "other" / "receipt.json", read_only=True) as file, pytest.raises(UsageError) as error:
-        plan_way_back(moved.source, Verb.DELETE_OFFSETS, file, moved.clock, moved.target)
+        plan_way_back(Clusters(moved.source, moved.target), Verb.DELETE_OFFSETS, file, moved.clock)
     assert "all groups of this run are on one cluster" in str(error.value)
 
 

@@ -119,7 +119,7 @@ def test_rollback_changes_no_target_offset_if_restoring_the_source_fails(before)
     made.delete("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
-    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
+    execution = write(made.clients, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
     assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
         "big": "unknown",
         "bill": "not attempted",
@@ -129,7 +129,7 @@ def test_rollback_changes_no_target_offset_if_restoring_the_source_fails(before)
     made.lost = False
     halfway = receipt.with_execution(execution)
     again = halfway.begun(Verb.ROLLBACK, plan_rollback(made, halfway), FakeClock().now())
-    done = halfway.with_execution(write(made, made, again, lambda execution: None))
+    done = halfway.with_execution(write(made.clients, again, lambda execution: None))
     assert done.is_done(Verb.ROLLBACK)
     assert len(done.executions) == 2
     assert committed_offset(made, "big", INV) == 5

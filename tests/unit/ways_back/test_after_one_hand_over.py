@@ -86,7 +86,7 @@ def migrate_again(made, path) -> None:
     """Hand ``old`` over a second time, with the same receipt."""
     receipt = receipt_json.load(path)
     plan = make_plan(made, planning.handed_over(made, "old", "new"), WriteOptions(settle=0.0, guard=0.0), receipt)
-    execution = write(made, made, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
+    execution = write(made.clients, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
     path.write_bytes(receipt_json.to_bytes(receipt.with_execution(execution)))
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -104,7 +105,7 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
     made.create_topic("other", 1)
     receipt = migrate(made)
     made.commit("old", TopicPartition("other", 0), 0)
-    undo(made, delete_source_offsets(made, Receipt((receipt,))))
+    undo(made, delete_source_offsets(one_cluster(made), Receipt((receipt,))))
     assert {each.topic for each in made.offsets("old")} == {"other"}
 
 
@@ -117,13 +118,13 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     plan = planned(made)
     states: list[Execution] = []
-    write(made, made, Execution.of(plan, FakeClock().now()), states.append)
+    write(made.clients, Execution.of(plan, FakeClock().now()), states.append)
     again = planned(made)
     assert again.intent == plan.intent
     writes = []
     monkeypatch.setattr(made, "alter", lambda *arguments: writes.append(arguments))
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
-    (entry,) = write(made, made, execution, states.append).changes
+    (entry,) = write(made.clients, execution, states.append).changes
     assert entry.before is not None
     assert (entry.outcome, entry.before.offset, entry.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
@@ -137,10 +138,10 @@ def test_a_resumed_run_that_writes_the_offset_from_before_again_has_written_it()
     before = CommittedOffset(offset=3, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=8)}, new={PARTITIONS[0]: before})
     states: list[Execution] = []
-    write(made, made, Execution.of(planned(made), FakeClock().now()), states.append)
+    write(made.clients, Execution.of(planned(made), FakeClock().now()), states.append)
     made.alter("old", {PARTITIONS[0]: before})
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, planned(made), FakeClock().now())
-    execution = write(made, made, execution, states.append)
+    execution = write(made.clients, execution, states.append)
     assert [(each.outcome, each.before, each.after) for each in execution.changes] == [
         (Outcome.CONFIRMED, before, before)
     ]
@@ -156,9 +157,9 @@ def test_ways_back_that_would_repeat_records_are_refused():
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)
     assert plan_rollback(made, Receipt((receipt,))).verdict is Verdict.REFUSE
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("new", PARTITIONS[0], 4)
-    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
+    assert delete_source_offsets(one_cluster(made), Receipt((receipt,))).verdict is Verdict.REFUSE
 
 
 @pytest.mark.parametrize("sign", ["none", "member", "commit"])
@@ -173,7 +174,11 @@ def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(si
         made.join("new", Member(member_id="m", client_id="app", host="/h", assignment=frozenset(PARTITIONS)))
     elif sign == "commit":
         made.commit("new", PARTITIONS[0], 6)
-    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    (found,) = (
+        each
+        for each in delete_source_offsets(one_cluster(made), Receipt((receipt,))).checks
+        if each.name == "taken over"
+    )
     assert found.verdict is (Verdict.WARN if sign == "none" else Verdict.PASS)
     assert ("target group new not seen to run" in found.reason) == (sign == "none")
 
@@ -186,7 +191,11 @@ def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=8)})
     receipt = migrate(made)
     made.alter("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
-    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    (found,) = (
+        each
+        for each in delete_source_offsets(one_cluster(made), Receipt((receipt,))).checks
+        if each.name == "taken over"
+    )
     assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
@@ -88,7 +89,7 @@ def test_a_rollback_that_was_interrupted_does_not_know_whether_its_target_group_
     assert found.verdict is Verdict.NOT_KNOWN
     assert "new t-1: may have been deleted by the rollback that was interrupted" in found.reason
     assert not resumed.refusals(at_the_write=True)
-    execution = write(cluster, cluster, open_receipt.begun(Verb.ROLLBACK, resumed, NOW), lambda execution: None)
+    execution = write(cluster.clients, open_receipt.begun(Verb.ROLLBACK, resumed, NOW), lambda execution: None)
     done = open_receipt.with_execution(execution)
     assert check(plan_rollback(cluster, done), "not committed since") is Verdict.NOT_APPLICABLE
 
@@ -171,7 +172,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     cluster.produce(ADDED.topic, ADDED.partition, 5)
     cluster.commit("new", ADDED, 2)
     plan = plan_hand_back(cluster, receipt, FakeClock())
-    done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
+    done = write(cluster.clients, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
     assert cluster.offsets("old")[ADDED] == CommittedOffset(offset=2, leader_epoch=0)
     partition = receipt.with_execution(done).partition_states["new", "t", 2]
     assert (partition.state, partition.sources, partition.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
@@ -204,7 +205,7 @@ def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})
     cluster.join("old", Member(member_id="m", client_id="m", host="/h", assignment=held, subscription=subscribed))
-    plan = delete_source_offsets(cluster, receipt)
+    plan = delete_source_offsets(one_cluster(cluster), receipt)
     assert check(plan, "stopped") is verdict
     assert {(change.group, change.after, change.source_group) for change in plan.changes} == {("old", None, None)}
     assert [change.before and change.before.offset for change in plan.changes] == [4, 6]
@@ -217,4 +218,4 @@ def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
         plan_hand_back(cluster, refused, FakeClock())
     with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):
-        delete_source_offsets(cluster, refused)
+        delete_source_offsets(one_cluster(cluster), refused)
