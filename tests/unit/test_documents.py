@@ -418,8 +418,7 @@ def test_sandbox(cli):
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
-@pytest.mark.usefixtures("kafka")
-def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
+def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
     """If Ctrl-C comes after ``sandbox`` printed its document, the exit code is 0.
 
     If it comes before, the exit code is 130, with an error document.
@@ -428,7 +427,7 @@ def test_a_sandbox_that_is_interrupted(cli, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(restart, "serve", interrupt)
+    kafka.wait = interrupt
     assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
     monkeypatch.setattr(short_results, "sandbox", interrupt)
     assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"
