@@ -472,7 +472,10 @@ def test_a_group_goes_back_to_the_original_topics(move):
     copy = TopicPartition(move.topic, 1)
     move.target.produce(move.topic, 1, records=2)
     move.target.commit(move.group, copy, 29)
-    error = move.cli.fails("hand-back", "move.toml.run", "--yes", code=3)
+    refused = move.cli("hand-back", "move.toml.run", "--yes", code=3)
+    assert refused.stderr.endswith("see: migrate-groups status move.toml.run\n")
+    assert "next:" in move.cli("status", "move.toml.run").stdout
+    error = refused.stderr
     assert f"{copy} at 29 is different (2 records from the committed offset on not on the target" in error
     move.target.commit(move.group, copy, 32)
     assert "dry run passed" in move.cli("hand-back", "move.toml.run", "--dry-run").stderr

@@ -41,6 +41,24 @@ def move(tmp_path) -> Move:
     return move
 
 
+def _other_topics(move: Move) -> tuple[Verdict, str]:
+    prepared = plan_migration(move.source, move.back(), move.clock, Events())
+    assert prepared is not None
+    return next((each.verdict, each.reason) for each in prepared.plan.checks if each.name == "other topics")
+
+
+def test_records_that_only_the_other_cluster_has_are_counted(move: Move):
+    """The plan warns of topics of the group that do not go back with it, and counts the unread records there."""
+    assert _other_topics(move) == (Verdict.PASS, "g has committed nothing on other topics there")
+    move.target.create_topic("orders", 1)
+    move.target.produce("orders", 0, 7)
+    move.target.commit("g", TopicPartition("orders", 0), 4)
+    assert _other_topics(move) == (
+        Verdict.WARN,
+        "g keeps its offsets of topic orders there, with 3 unread records: let it read them before it stops",
+    )
+
+
 def _refusals(move: Move) -> list[str]:
     prepared = plan_migration(move.source, move.back(), move.clock, Events())
     assert prepared is not None

@@ -339,6 +339,7 @@ def _move_back(
 
     path = receipt_in(run)
     receipt = receipt_json.load(path)
+    written.run.set(run)  # its status names the run of the return, which has the clusters the other way round
     terminal.start = "START THE OLD APPLICATIONS NOW"
     if not dry_run:
         terminal.check_can_be_asked()
@@ -349,7 +350,6 @@ def _move_back(
         wanted = move_back(receipt, path.parent, mirror)
         wanted = replace(wanted, wait=how.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
-        written.run.set(wanted.run.folder)
         if dry_run:
             if plan := one.dry_run(stack.enter_context(connection.open_reader())):
                 conclude_dry_run(plan)

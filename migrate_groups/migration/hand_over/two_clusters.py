@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -73,7 +74,12 @@ def plan_move(
         advice=READ_EACH_TIME,
     )
     of_mirror = MirrorFacts(
-        survey=there, options=options, source=here, translation=translation, lag_matters=lag_matters
+        survey=there,
+        options=options,
+        source=here,
+        translation=translation,
+        lag_matters=lag_matters,
+        stays=_unread(reading, {each.topic for each in wanted}) if mirror.is_return else None,
     )
     of_target = HandOverFacts(
         survey=there,
@@ -86,6 +92,15 @@ def plan_move(
     checks = (*judge(Scope.SOURCE, of_source), *judge(Scope.MIRROR, of_mirror), *plan.checks)
     plan = replace(plan, checks=checks, translation=translation)
     return Planned(plan=plan, changes=of_target.decided, bounds=there.bounds)
+
+
+def _unread(reading: Reading, moved: Collection[str]) -> dict[str, int]:
+    """Return how many records a group has not read of each topic, except those that are moved."""
+    unread = Counter[str]()
+    for row in reading.rows():
+        if row.topic not in moved and row.offset is not None:
+            unread[row.topic] += max(0, (row.log_end_offset or 0) - row.offset)
+    return dict(unread)
 
 
 def _with_lag(mirror: Mirror, translation: Translation) -> Translation:

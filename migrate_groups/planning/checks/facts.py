@@ -89,12 +89,14 @@ class HandOverFacts(Facts):
 class MirrorFacts(Facts):
     """The facts of the mirror in a move to another cluster. ``survey`` is of the target cluster.
 
-    lag_matters: whether the source group still runs, so that it goes on as far as the mirror.
+    lag_matters: whether the source group still runs, so that it goes on as far as the mirror. stays: of a return, how
+    many records the source group has not read of each topic that does not go back; otherwise None.
     """
 
     source: Survey
     translation: Translation
     lag_matters: bool
+    stays: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

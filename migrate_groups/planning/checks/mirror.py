@@ -184,6 +184,18 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
     return (Verdict.WARN if again or kept or lowered or unknown else Verdict.PASS), said
 
 
+def other_topics(facts: MirrorFacts) -> Judgement | None:
+    """Warn of topics of the source group that do not go back with it. None unless the group returns."""
+    if facts.stays is None:
+        return None
+    group = facts.translation.group
+    if not facts.stays:
+        return Verdict.PASS, f"{group} has committed nothing on other topics there"
+    unread = sum(facts.stays.values())
+    left = f", with {counted(unread, 'unread record')}: let it read them before it stops" if unread else ""
+    return Verdict.WARN, f"{group} keeps its offsets of {named('topic', facts.stays)} there{left}"
+
+
 def partitions(facts: MirrorFacts) -> Judgement:
     """Check that no mirrored copy has more partitions than its topic. No offset is written for additional ones."""
     here, there = facts.source.topics, facts.survey.topics
@@ -271,6 +283,7 @@ RULES = (
     Rule(name="mirror", scopes=(Scope.MIRROR,), judge=delivered),
     Rule(name="partitions", scopes=(Scope.MIRROR,), judge=partitions),
     Rule(name="mirror lag", scopes=(Scope.MIRROR,), judge=lag),
+    Rule(name="other topics", scopes=(Scope.MIRROR,), judge=other_topics),
     Rule(name="read again", scopes=(Scope.TARGET,), judge=read_again),
     Rule(name="group sync", scopes=(Scope.TARGET,), judge=synchronised),
 )
