@@ -300,12 +300,16 @@ def source_lost(move: Move, node: Node, step: int | None) -> FailedOver:
     most = int(said[1].replace(",", ""))
     there = Application(pair.target, move.group, pair.copy)
     due = {each for each in _copied(pair) if each // pair.partitions >= move.first[each % pair.partitions]}
+    with broker_world(pair.target) as world:
+        found = world.ends(pair.copy, range(pair.partitions))
+        ends = {TopicPartition(pair.copy, number): end for number, end in found.items()}
 
-    def done() -> bool:
-        there.process()
-        return sum(there.ledger.values()) >= most  # the copies are read to their ends
+        # Not how many it reads: group sync may have raised its offsets to those that it had committed on the source.
+        def read_to_the_ends() -> bool:
+            there.process()
+            return world.committed(move.group) == ends
 
-    until(done, seconds=_SECONDS)
+        until(read_to_the_ends, seconds=_SECONDS)
     by = move.old.ledger + there.ledger
     again, skipped = sum(by[each] - 1 for each in by), sum(not by[each] for each in due)
     node.start()
