@@ -250,6 +250,21 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
     assert committed_offset(made, "bill", INV) == 5
 
 
+def test_an_offset_that_expires_during_the_settle_is_restored_as_it_was_after_the_stop():
+    """With ``on_removed=restore``, the target group gets the last offset that was read, not the one of the plan."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+
+    def stop() -> None:
+        made.commit("big", INV, 9)
+        made.leave("big", "a")
+        made.join("big", member("a", CAT))
+
+    options = WriteOptions(on_uncommitted="earliest", on_removed="restore", settle=3)
+    migrate(made, spec("cat"), options, stop, lambda: made.delete("big", [INV]))
+    assert committed_offset(made, "bill", INV) == 9
+
+
 def test_a_run_that_ended_is_not_resumed():
     """After a finished migration, a second one records the target group's present offset as ``before``."""
     made = cluster()
