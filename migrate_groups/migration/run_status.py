@@ -123,7 +123,9 @@ def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]
 
 
 def _proof(found: RunStatus, commands: Mapping[Verb, str]) -> str:
-    """Return how to prove a hand-over whose target groups have started."""
+    """Return how to prove a hand-over whose target groups have started, or after a fail-over how to return."""
+    if (last := found.receipt.last_hand_over) is not None and last.is_fail_over:
+        return f"once its cluster has returned, {commands[Verb.HAND_BACK]}"
     if share_groups(partition.change for partition in found.receipt.begun_or_done.values()):
         return "audit shows whether it has"
     return f"prove the run with reconcile, and a day later {commands[Verb.DELETE_OFFSETS]}"

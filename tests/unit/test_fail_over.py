@@ -213,8 +213,8 @@ def test_the_plan_of_the_return_counts_what_was_processed_on_both_clusters(move:
     move.target.commit("g", TopicPartition("eu.orders", 1), 46)
     assert next((each.verdict, each.reason) for each in plan_of_return(move).checks if each.name == "read again") == (
         Verdict.WARN,
-        "processed here after the offsets were kept: at most 17 records, read again on the other cluster, as were any "
-        "that the mirror delivered twice; "
+        "committed here after the offsets were kept: at most 17 records, read again on the other cluster, as were any "
+        "that the group had processed here and not committed, or that the mirror delivered twice; "
         "at most 13 records not read there, and not read again: orders-0 stays at 48, not 35",
     )
     move.hand_back()
@@ -229,7 +229,7 @@ def test_where_the_mirror_was_behind_what_it_delivers_later_is_counted(move: Fai
     move.copy(40, 50)
     move.target.commit("g", THERE, 60)
     reason = next(each.reason for each in plan_of_return(move).checks if each.name == "read again")
-    assert reason.startswith("processed here after the offsets were kept: at most 5 records, read again")
+    assert reason.startswith("committed here after the offsets were kept: at most 5 records, read again")
 
 
 def test_an_offset_that_group_sync_has_lowered_is_named(move: FailOver):
@@ -304,6 +304,7 @@ def test_status_once_the_cluster_has_returned(move: FailOver):
     answers = {verb: found.of(verb).answer for verb in Verb}
     assert "handed over already, and started since: group g" in found.of(Verb.HAND_OVER).reason
     assert (answers[Verb.HAND_OVER], answers[Verb.HAND_BACK]) == (Answer.DONE, Answer.ALLOWED)
+    assert found.next.endswith(f"must stay stopped: once its cluster has returned, {Verb.HAND_BACK}")
     assert answers[Verb.ROLLBACK] == Answer.REFUSED
 
 

@@ -144,7 +144,8 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
     """Warn how many records the group has processed on both clusters, after a fail-over. None without one.
 
     They are those up to the group's committed offset here from before the cluster was lost, as far as the group has
-    read on the other cluster. Records beyond are not read again: the group keeps the higher offset.
+    read on the other cluster; what it had processed here and not committed is not known. Records beyond are not read
+    again: the group keeps the higher offset.
     """
     if facts.kept_from is None or facts.receipt.executions:  # a run that is resumed finds its own offsets
         return None
@@ -173,14 +174,14 @@ def read_again(facts: HandOverFacts) -> Judgement | None:
         )
     parts = [
         f"after the offsets were kept: at most {counted(again, 'record')}, read again on the other cluster, as "
-        "were any that the mirror delivered twice",
+        "were any that the group had processed here and not committed, or that the mirror delivered twice",
         f"at most {counted(ahead, 'record')} not read there, and not read again: {some(kept, 3)}" if kept else "",
         f"there lowered since, by a rewind or the mirror's group sync (switch it off): {some(lowered, 3)}"
         if lowered
         else "",
         f"not known of {some(unknown, 3)}, without a kept offset" if unknown else "",
     ]
-    said = f"processed here {'; '.join(filter(None, parts))}"
+    said = f"committed here {'; '.join(filter(None, parts))}"
     return (Verdict.WARN if again or kept or lowered or unknown else Verdict.PASS), said
 
 
