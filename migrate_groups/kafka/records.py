@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from base64 import b64decode
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ class KafkaRecords:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._child: Child | None = None
+        self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
         """Start the child process if it is not running; do not wait for it."""
@@ -45,7 +47,7 @@ class KafkaRecords:
         asked = [partition for partition, span in spans.items() if span]
         if asked:
             line = request_log.line("Fetch", (), counted(len(asked), "partition"), "their leaders")
-            with request_log.logged(lambda: line):
+            with request_log.logged(lambda: line), self._one_at_a_time:
                 try:
                     self._read({partition: spans[partition] for partition in asked}, found, committed_only)
                 except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.records import NULL_KEY
@@ -29,6 +30,16 @@ def test_records_in_a_span(world):
     assert not found.log_append_time
     assert not read(world, topic, range(3, 3)).offsets
     assert not read(world, world.create_topic(), range(1)).offsets
+
+
+def test_several_threads_read_at_once(world):
+    """Threads that read at the same time, as the groups of a fleet do, each get the records that they asked for."""
+    topic = world.create_topic()
+    world.produce(topic, 0, 200)
+    spans = [range(first, first + 20) for first in range(0, 180, 9)]
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda span: list(read(world, topic, span).offsets), spans)]
+    assert found == [list(span) for span in spans]
 
 
 def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
