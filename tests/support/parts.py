@@ -6,7 +6,6 @@ It also prints a failure as soon as it happens, so that a run that is ended from
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -24,23 +23,19 @@ _SPARK_IN_E2E = (
     "test_reconcile",
     "test_snapshot_at",
 )
-_SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster", "test_connect")
+_SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster")
 _BROKERS_OF_ITS_KIND = {
     "secured": ("test_acls", "test_oauth", "test_security", "test_stores"),
     "guarded": ("test_hold", "test_permissions"),
 }
-# Their tests share nothing that starts slowly, and each takes minutes: any worker can run any of them.
-_ONE_BY_ONE = ("e2e/test_pages", "broker/test_versions")
-# The longest groups run first, then all others with long tests, then the rest, so that all workers end at about the
-# same time.
+# The longest modules run first, so that all workers end at about the same time.
 _LONGEST = (
     "spark",
     "broker/test_faults",
     "spark/test_class_data",
     "spark/test_cluster",
     "e2e/test_demo",
-    "e2e/test_across_tools",
-    "broker/test_cluster_moves",
+    "e2e/test_pages",
 )
 
 
@@ -51,25 +46,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the longest groups of tests first. Skip tests that are marked as long, unless ``--long`` is given."""
-    long = {item.nodeid for item in items if item.get_closest_marker("long")}
-    if not config.getoption("--long"):
-        for item in items:
-            if item.nodeid in long:
-                item.add_marker(pytest.mark.skip(reason="--long"))
-        long.clear()
-    scopes = {_scope(nodeid) for nodeid in long}
-    items.sort(key=lambda item: _place(item.nodeid, scopes))
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="--long"))
+    items.sort(key=lambda item: _place(item.path))
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-    """A scheduler that gives each worker whole groups of tests in order, and tests without a group one by one.
+    """A scheduler that gives each worker whole groups of tests in order, and unit tests one by one.
 
-    A group is a module, or several modules that share a fixture that starts slowly: Spark, or a special broker. `--dist
-    loadgroup` of pytest-xdist 3.8.0 would do this, but does not work with pytest 9.2.
+    The tests of a group share a fixture that starts slowly: Spark, or a special broker. `--dist loadgroup` of
+    pytest-xdist 3.8.0 would do this, but does not work with pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return _scope(nodeid)
+        return _group(Path(nodeid.partition("::")[0])) or nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups:
@@ -80,13 +71,8 @@ def _part(path: Path) -> str:
     return next((part for part in path.parts[::-1] if part in PARTS), "unit")
 
 
-def _scope(nodeid: str) -> str:
-    """Return the group of a test, or the test itself if it has none."""
-    return _group(Path(nodeid.partition("::")[0])) or nodeid
-
-
 def _group(path: Path) -> str:
-    """Return the name of the group (see `Groups`) to which a module's tests belong; empty if they run one by one."""
+    """Return the name of the group (see `Groups`) to which a module's tests belong; empty for unit tests."""
     part, module = _part(path), path.stem
     borrows = module not in _SPARK_OF_THEIR_OWN if part == "spark" else part == "e2e" and module in _SPARK_IN_E2E
     if borrows:
@@ -94,15 +80,12 @@ def _group(path: Path) -> str:
     for kind, modules in _BROKERS_OF_ITS_KIND.items():
         if part == "broker" and module in modules:
             return kind
-    group = f"{part}/{module}"
-    return "" if group in _ONE_BY_ONE else group
+    return "" if part == "unit" else f"{part}/{module}"
 
 
-def _place(nodeid: str, long: Collection[str]) -> tuple[int, bool, int]:
-    """Return a key to sort tests by. long: the groups that have long tests, and the long tests without a group."""
-    scope = _scope(nodeid)
-    rank = _LONGEST.index(scope) if scope in _LONGEST else len(_LONGEST)
-    return rank, scope not in long, PARTS.index(_part(Path(nodeid.partition("::")[0])))
+def _place(path: Path) -> tuple[int, int]:
+    group = _group(path)
+    return (_LONGEST.index(group) if group in _LONGEST else len(_LONGEST)), PARTS.index(_part(path))
 
 
 class _Failures:
