@@ -56,7 +56,8 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
         )
         as_source = plan_of(writer, workers, f"{workers}-new")
         assert check(as_source, "kind").reason.startswith(
-            f"{workers} is not a consumer group: its type is classic connect (workers of Kafka Connect); pass --any"
+            f"{workers} is not a consumer group: its type is classic connect (workers of Kafka Connect); such a group "
+            "can't be moved: pass --any"
         )
         assert refusing(as_source) == ["kind", "stopped"]
         assert refusing(plan_of(writer, old, workers)) == ["kind", "targets"]
