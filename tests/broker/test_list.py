@@ -60,7 +60,8 @@ def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
     for number, group in enumerate(groups(201)[1:], start=1):
         world.commit(group, TopicPartition(topic, number % 3), 4)
     listed, many = requests(201)
-    assert many == one
+    # Not equal: under load ListGroups was once sent twice for the one group.
+    assert [after for before, after in zip(one, many, strict=True) if not after <= before] == []
     assert {"ListGroups", "DescribeGroups", "OffsetFetch", "ListOffsets"} <= many[0].keys()
     assert max(sum(each.values()) for each in many) < 12
     assert [each.lag for each in listed] == [6] * 201
