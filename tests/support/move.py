@@ -106,5 +106,12 @@ class Move:
 
     def there(self, group: str = "g") -> dict[int, int]:
         """Return a group's committed offsets on the target cluster, by partition number."""
-        found = self.target.offsets(group)
-        return {partition.partition: offset.offset for partition, offset in found.items() if offset}
+        return _by_number(self.target, group)
+
+    def here(self) -> dict[int, int]:
+        """Return the committed offsets of the group ``g`` on the source cluster, by partition number."""
+        return _by_number(self.source, "g")
+
+
+def _by_number(cluster: InMemoryCluster, group: str) -> dict[int, int]:
+    return {partition.partition: found.offset for partition, found in cluster.offsets(group).items() if found}

@@ -99,7 +99,7 @@ def _unread(reading: Reading, moved: Collection[str]) -> dict[str, int]:
     unread = Counter[str]()
     for row in reading.rows():
         if row.topic not in moved and row.offset is not None:
-            unread[row.topic] += max(0, (row.log_end_offset or 0) - row.offset)
+            unread[row.topic] += max(0, row.lag or 0)
     return dict(unread)
 
 
