@@ -77,10 +77,6 @@ def test_status_of_a_move_whose_group_has_moved_back(move: Move):
     assert f"moved back since: see the status of {move.folder / 'run' / 'hand-back'}, with both" in found.next
 
 
-def _committed(move: Move) -> dict[int, int]:
-    return {each.partition: offset.offset for each, offset in move.source.offsets("g").items() if offset}
-
-
 def test_a_group_goes_back_to_the_original_topics(move: Move):
     """The group's offsets in the copies are translated to the original topics, although records were copied twice.
 
@@ -91,7 +87,7 @@ def test_a_group_goes_back_to_the_original_topics(move: Move):
     move.target.commit("g", other, 0)
     before = move.target.offsets("g")
     move.hand_back()
-    assert _committed(move) == {0: 25, 1: 30}
+    assert move.here() == {0: 25, 1: 30}
     assert move.target.offsets("g") == before
     assert move.back().run.receipt.exists()
 
@@ -109,7 +105,7 @@ def test_unread_records_of_other_producers_are_counted_and_refused(move: Move):
     assert "eu.orders-0 at 35 is different (1 record from the committed offset on not on the target" in reason
     move.target.commit("g", THERE, 51)
     move.hand_back()
-    assert _committed(move)[0] == 40
+    assert move.here()[0] == 40
 
 
 @pytest.mark.parametrize("cluster", ["source", "target"])
@@ -127,7 +123,7 @@ def test_records_that_the_mirror_delivers_meanwhile_do_not_refuse(move: Move, mo
         right_after(monkeypatch, getattr(move, cluster), name, goes_on)
     assert _refusals(move) == []
     move.hand_back()
-    assert _committed(move) == {0: 25, 1: 30}
+    assert move.here() == {0: 25, 1: 30}
 
 
 def test_a_group_that_has_not_stopped_is_refused(move: Move):
@@ -135,7 +131,7 @@ def test_a_group_that_has_not_stopped_is_refused(move: Move):
     move.target.join("g", member("m", THERE))
     with pytest.raises(Refused, match="not stopped: g is Stable with 1 member"):
         migrate(Clients(move.source, move.source), replace(move.back(), wait=0.0), move.clock, Events())
-    assert _committed(move) == {0: 20, 1: 30}
+    assert move.here() == {0: 20, 1: 30}
 
 
 def test_the_claims_say_who_has_the_topics(move: Move):
