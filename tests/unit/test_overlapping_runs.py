@@ -339,6 +339,26 @@ def test_a_topic_that_came_back_is_not_handed_over_by_the_offset_in_the_receipt(
     assert cli.offset("new") == 5
 
 
+def test_a_topic_that_another_run_gave_back_is_handed_over_again_with_another_run_directory(cli):
+    """A run that is run again hands nothing over after another run has given the topic back.
+
+    Its rollback would restore in the target group what the group had before the first time, although the group has
+    given the topic back since. Another run directory begins anew, and its rollback restores the offset since then.
+    """
+    cli.cluster.commit("new", PARTITION, 37)
+    again = ("migrate", spec(cli, "old-new.toml", "old", "new"), "--on-existing", "overwrite", "--yes")
+    cli(*again)
+    migrate(cli, "new", "old")
+    error = cli.fails(*again, code=3)
+    assert "t-0 handed over from 'new' to 'old' on 20" in error
+    assert "this run had handed it over before that: to hand it over again, name another run directory" in error
+    cli.cluster.commit("old", PARTITION, 8)
+    cli(*again, "--run-dir", "second")
+    assert cli.offset("new") == 8
+    cli("rollback", "second", "--yes")
+    assert cli.offset("new") == 5
+
+
 def test_the_same_command_again_is_not_refused(cli):
     """The claims of a run do not refuse the run itself: the same commands again, and a second hand-over."""
     cli(*MIGRATE)

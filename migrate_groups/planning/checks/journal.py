@@ -18,6 +18,11 @@ from migrate_groups.text import counted, named, shell_command, some
 _GONE_SINCE = (
     "its committed offset is gone since, and the receipt has that from before: set the right one with rewind and apply"
 )
+# A rollback would then restore what the target group had before it got the partition for the first time.
+_BACK_SINCE = (
+    "this run had handed it over before that: to hand it over again, name another run directory (--run-dir), or with "
+    "apply another receipt (--receipt)"
+)
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
 
@@ -159,9 +164,13 @@ def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[
         if claims and claims[0].state in _NOT_OWNED:
             yield _claimed_since(facts, source, claims[0])
         return
-    if claims and claims[0].state is ClaimState.ARRIVED and source in facts.restored:
-        yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
-        return
+    if claims and claims[0].state is ClaimState.ARRIVED:
+        if source in facts.restored:
+            yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
+            return
+        if source in facts.resumed and any(_is_hand_over_of(facts.run, claim) for claim in claims):
+            yield _found(facts, source[0].name, claims[0]), _BACK_SINCE
+            return
     if source in facts.givers and facts.givers[source][1] > facts.stopped_at.get(source, 0):
         yield _consumed_since(source[0].name, facts.givers[source][0])
         return
@@ -173,6 +182,10 @@ def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[
         yield from _handed_on(facts, source)
     else:
         yield from _not_arrived_yet(facts, source)
+
+
+def _is_hand_over_of(run: str, claim: Claim) -> bool:
+    return claim.run == run and claim.state is ClaimState.HANDED_OVER
 
 
 def _is_repeated(facts: JournalFacts, source: Place, newest: Claim) -> bool:

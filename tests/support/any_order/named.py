@@ -234,6 +234,22 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
             Command("hand-over", of="one", starts=True),
         ],
     ),
+    # The rollback would restore the offset of a from before the first run, and then two would hand that one over.
+    "a run does not hand over again after another run has given the topics back": (
+        Setting(
+            runs={"one": Run(to={"t": "a", "u": "b"}), "two": Run(source="a", to={"t": "old", "u": "old"})},
+            existing={("a", T): 37, ("b", U): 17},
+            on_existing="overwrite",
+            settle=0,
+        ),
+        [
+            Command("hand-over", of="one"),
+            Command("hand-over", of="two"),
+            Command("hand-over", of="one"),
+            Command("rollback", of="one"),
+            Command("hand-over", of="two"),
+        ],
+    ),
     # The lock is lost right before the claims, and old has its offset for u already.
     "a run does not hand over what it could not claim, although the offset is in place": (
         Setting(
