@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-import msgspec
 from msgspec import structs
 
 from migrate_groups.clock import Clock
@@ -31,17 +30,11 @@ _POLL_SECONDS = 1.0
 _LONGEST_REBALANCE_SECONDS = 300.0
 
 
-class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume.
-
-    offset: the offset at which the group stopped; None if not known.
-    """
-
-    partition: TopicPartition
-    offset: int | None
+Stopped = Mapping[TopicPartition, int | None]
+"""The partitions that a group must no longer consume, with the offset at which it stopped; None if not known."""
 
 
-def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
+def watched(execution: Execution) -> Mapping[str, Stopped]:
     """Return the partitions that must no longer be consumed after a write, by group.
 
     - after a hand-over (to target groups): the source groups
@@ -52,17 +45,15 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """
     if execution.verb is Verb.HAND_OVER and execution.is_fail_over:
         return {}
-    found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
+    found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for source in chain.from_iterable(execution.sources().values()):
-            found[source.group][source.partition] = StoppedAt(source.partition, source.stopped_at)
+            found[source.group][source.partition] = source.stopped_at
     else:
         for change in execution.changes:
-            if change.source_group is not None:
-                continue
-            at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
-            found[change.group][at.partition] = at
-    return {group: [*stopped.values()] for group, stopped in found.items()}
+            if change.source_group is None:
+                found[change.group][change.topic_partition] = change.after.offset if change.after else None
+    return found
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
@@ -113,19 +104,16 @@ def _rounded_up(seconds: float) -> float:
     return math.ceil(seconds * 1000) / 1000
 
 
-def _check_once(
-    reader: GroupReader, execution: Execution, at: Mapping[str, list[StoppedAt]]
-) -> tuple[Execution, list[str]]:
+def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stopped]) -> tuple[Execution, list[str]]:
     """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
     Also returns the groups whose assignment is not known, because they are rebalancing. at: of `watched`.
     """
-    topics = {group: {each.partition.topic for each in stopped} for group, stopped in at.items()}
+    topics = {group: {each.topic for each in stopped} for group, stopped in at.items()}
     failed: dict[str, MigrateGroupsError] = {}
-    wanted = {group: [each.partition for each in stopped] for group, stopped in at.items()}
     # Each group is described before its offsets are read: a member that commits and then leaves between the two
     # readings shows in its commit. The other way round, neither would show it.
-    found = _answered(reader.describe_with_offsets(wanted), failed)
+    found = _answered(reader.describe_with_offsets(at), failed)
     descriptions = {group: each.description for group, each in found.items()}
     # If a group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
@@ -133,9 +121,9 @@ def _check_once(
     every = _answered(reader.committed(dict.fromkeys(rebalancing), wait=False), failed) if rebalancing else {}
     unclear = [group for group, offsets in every.items() if {each.topic for each in offsets} - topics[group]]
     committed: dict[str, CommittedOffsets] = {
-        group: {partition: each.offsets.get(partition) for partition in wanted[group]} for group, each in found.items()
+        group: {partition: each.offsets.get(partition) for partition in at[group]} for group, each in found.items()
     }
-    pending = {group: wanted[group] for group, each in found.items() if None in each.offsets.values()}
+    pending = {group: at[group] for group, each in found.items() if None in each.offsets.values()}
     committed |= _answered(reader.committed(pending), failed) if pending else {}
     for group, stopped in at.items():
         if group in failed:
@@ -165,12 +153,12 @@ def _answered(answers: Mapping[str, T | MigrateGroupsError], failed: dict[str, M
     return found
 
 
-def _commits_since(stopped: list[StoppedAt], committed: CommittedOffsets) -> list[str]:
+def _commits_since(stopped: Stopped, committed: CommittedOffsets) -> list[str]:
     """Return the sign that a group has committed since it stopped, as the end of a sentence; empty without a commit."""
     moved = [
-        f"{each.partition} {_from_to(each.offset, now.offset)}"
-        for each in stopped
-        if (now := committed[each.partition]) and now.offset != each.offset
+        f"{partition} {_from_to(offset, now.offset)}"
+        for partition, offset in stopped.items()
+        if (now := committed[partition]) and now.offset != offset
     ]
     if not moved:
         return []
