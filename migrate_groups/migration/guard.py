@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
 
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted, without_errors
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -23,11 +22,10 @@ from migrate_groups.planning.outage import FirstSign, Sign
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
-T = TypeVar("T")
-
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
 _LONGEST_REBALANCE_SECONDS = 300.0
+_NOT_READABLE = (ClusterUnavailable, Refused)
 
 
 Stopped = Mapping[TopicPartition, int | None]
@@ -110,21 +108,23 @@ def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stop
     Also returns the groups whose assignment is not known, because they are rebalancing. at: of `watched`.
     """
     topics = {group: {each.topic for each in stopped} for group, stopped in at.items()}
-    failed: dict[str, MigrateGroupsError] = {}
     # Each group is described before its offsets are read: a member that commits and then leaves between the two
     # readings shows in its commit. The other way round, neither would show it.
-    found = _answered(reader.describe_with_offsets(at), failed)
+    found, failed = without_errors(reader.describe_with_offsets(at), *_NOT_READABLE)
     descriptions = {group: each.description for group, each in found.items()}
     # If a group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
     rebalancing = [group for group, each in descriptions.items() if each.state not in ("Stable", "Empty", "Dead")]
-    every = _answered(reader.committed(dict.fromkeys(rebalancing), wait=False), failed) if rebalancing else {}
+    answers = reader.committed(dict.fromkeys(rebalancing), wait=False) if rebalancing else {}
+    every, not_read = without_errors(answers, *_NOT_READABLE)
     unclear = [group for group, offsets in every.items() if {each.topic for each in offsets} - topics[group]]
     committed: dict[str, CommittedOffsets] = {
         group: {partition: each.offsets.get(partition) for partition in at[group]} for group, each in found.items()
     }
     pending = {group: at[group] for group, each in found.items() if None in each.offsets.values()}
-    committed |= _answered(reader.committed(pending), failed) if pending else {}
+    settled, not_settled = without_errors(reader.committed(pending) if pending else {}, *_NOT_READABLE)
+    committed |= settled
+    failed |= not_read | not_settled
     for group, stopped in at.items():
         if group in failed:
             error = failed[group]
@@ -135,22 +135,6 @@ def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stop
         reasons = [*consumes, *_commits_since(stopped, committed[group])]
         execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
     return execution, [group for group in unclear if group not in failed]
-
-
-def _answered(answers: Mapping[str, T | MigrateGroupsError], failed: dict[str, MigrateGroupsError]) -> dict[str, T]:
-    """Return the answers without errors, and add the errors to ``failed``.
-
-    Raises the first error that is not `ClusterUnavailable` or `Refused`.
-    """
-    found: dict[str, T] = {}
-    for group, answer in answers.items():
-        if isinstance(answer, ClusterUnavailable | Refused):
-            failed[group] = answer
-        elif isinstance(answer, MigrateGroupsError):
-            raise answer
-        else:
-            found[group] = answer
-    return found
 
 
 def _commits_since(stopped: Stopped, committed: CommittedOffsets) -> list[str]:
@@ -230,7 +214,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
             is_as_written = all(now[change.topic_partition] == change.after for change in put)
             if is_as_written or describe_group(reader, group).members:
                 continue
-        except (ClusterUnavailable, Refused) as error:
+        except _NOT_READABLE as error:
             execution = execution.remarked(
                 f"group {group!r} could not be read again after the watch: {error}; check it with snapshot"
             )

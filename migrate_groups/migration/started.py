@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, raise_first
+from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, without_errors
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
@@ -53,8 +53,7 @@ def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started 
         return None
     targets = sorted(_targets(execution))
     answers = reader.committed({group: _partitions(execution, group) for group in targets})
-    shares = {group for group, answer in answers.items() if isinstance(answer, ShareGroupStarted)}
-    now = raise_first({group: answer for group, answer in answers.items() if group not in shares})
+    now, shares = without_errors(answers, ShareGroupStarted)
     described = describe_groups(reader, targets)
     topics = reader.describe_topics({change.topic for change in execution.changes})
     added = committed_by_order(reader, [order for order in receipt.added(topics) if order[0] not in shares])
