@@ -58,6 +58,10 @@ class Answer(StrEnum):
     NOT_KNOWN = "not known"
 
 
+_NO_START = (Answer.REFUSED, Answer.NOT_KNOWN)
+"""Of the hand-over, answers after which no group may be started."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What a command may do with the run now. reason: why, or what it would do."""
@@ -108,15 +112,13 @@ def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]
     if amiss := _amiss(found, file, commands):
         return amiss
     hand_over = found.of(Verb.HAND_OVER)
+    if states & {State.HANDED_OVER, State.UNDONE, State.HANDED_BACK} and hand_over.answer in _NO_START:
+        return hand_over.reason
     if State.HANDED_OVER in states:
         if hand_over.answer is Answer.ALLOWED:
             return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
-        if hand_over.answer is Answer.DONE:
-            return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
-        return hand_over.reason
+        return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
     if states & {State.UNDONE, State.HANDED_BACK}:
-        if hand_over.answer is Answer.REFUSED:
-            return hand_over.reason
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
     if State.DELETED in states:
         return f"nothing; to set the deleted offsets again: {commands[Verb.ROLLBACK]}"
