@@ -252,7 +252,7 @@ def read_journal(clusters: Clusters[GroupReader | None], plan: Plan, receipt: Re
 def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if another run has undone the hand-over of a receipt, or has handed its partitions on since.
 
-    verb: a way back, which the receipt allows or records as done.
+    verb: a way back, which the receipt allows or records as done, or the hand-over itself, run again.
     """
     if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
         _refuse_claimed(journal)
@@ -271,9 +271,7 @@ def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now
         for claims in journal.facts.claims.values()
     ):
         return
-    handed = frozenset(journal.facts.handed)
-    facts = replace(journal.facts, resumed=handed, in_place=handed)  # nothing is written
-    with locked(clusters, replace(journal, facts=facts), file) as held:
+    with locked(clusters, journal, file) as held:
         held.record(receipt, now, is_over=True)
 
 

@@ -15,6 +15,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import describe
@@ -55,6 +56,10 @@ class Answer(StrEnum):
     REFUSED = "refused"
     DONE = "done"
     NOT_KNOWN = "not known"
+
+
+_NO_START = (Answer.REFUSED, Answer.NOT_KNOWN)
+"""Of the hand-over, answers after which no group may be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +111,13 @@ def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]
         return commands[Verb.HAND_OVER]
     if amiss := _amiss(found, file, commands):
         return amiss
+    hand_over = found.of(Verb.HAND_OVER)
+    if states & {State.HANDED_OVER, State.UNDONE, State.HANDED_BACK} and hand_over.answer in _NO_START:
+        return hand_over.reason
     if State.HANDED_OVER in states:
-        hand_over = found.of(Verb.HAND_OVER)
         if hand_over.answer is Answer.ALLOWED:
             return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
-        if hand_over.answer is Answer.DONE:
-            return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
-        return hand_over.reason
+        return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
     if states & {State.UNDONE, State.HANDED_BACK}:
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
     if State.DELETED in states:
@@ -247,6 +252,7 @@ def _hand_over(clusters: Clusters[GroupReader], file: ReceiptFile, said: _Said) 
         return ""
     if (resumed := file.receipt.hand_over_to_resume) is not None:
         refuse_moved(file, committed_by_order(clusters.target, [change.order for change in resumed.changes]))
+    refuse_taken(clusters, file.receipt, Verb.HAND_OVER)
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"
 

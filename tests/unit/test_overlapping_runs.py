@@ -351,7 +351,7 @@ def test_a_topic_that_another_run_gave_back_is_handed_over_again_with_another_ru
     migrate(cli, "new", "old")
     error = cli.fails(*again, code=3)
     assert "t-0 handed over from 'new' to 'old' on 20" in error
-    assert "this run had handed it over before that: to hand it over again, name another run directory" in error
+    assert "this run had handed it over before that: undo that run, or, to hand it over once more, name" in error
     cli.cluster.commit("old", PARTITION, 8)
     cli(*again, "--run-dir", "second")
     assert cli.offset("new") == 8

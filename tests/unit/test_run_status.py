@@ -10,7 +10,7 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.connected import APPLY, MIGRATE, PARTITION, SPEC, Connected
 from tests.support.in_memory import InMemoryCluster
 
 RUN = "split.toml.run"
@@ -76,6 +76,31 @@ def test_answers_in_each_state_of_a_run(cli, steps, answers, step):
     found, said = asked(cli)
     assert " ".join(found) == answers
     assert said.startswith(step)
+
+
+def other_run(cli: Connected, source: str, target: str) -> None:
+    """Hand the topic over by another run."""
+    text = SPEC.replace('source = "old"', f'source = "{source}"').replace('group = "new"', f'group = "{target}"')
+    (cli.folder / "other.toml").write_text(text)
+    cli("migrate", "other.toml", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("steps", "source", "target"),
+    [
+        (lambda cli: cli(*MIGRATE), "new", "old"),
+        (lambda cli: cli(*MIGRATE), "new", "other"),
+        (rolled_back, "old", "other"),
+        (taken_back, "old", "other"),
+    ],
+)
+def test_no_group_is_to_be_started_after_another_run_has_handed_its_topics_over(cli, steps, source, target):
+    """`status` names the other run as the next thing to know, and says of no group that it may be started."""
+    steps(cli)
+    other_run(cli, source, target)
+    found, said = asked(cli)
+    assert found[0] == "refused"
+    assert said.startswith(f"journal: t-0 handed over from '{source}' to '{target}' on 20")
 
 
 def test_an_open_write_is_to_be_finished_first(cli, monkeypatch):

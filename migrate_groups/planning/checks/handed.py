@@ -49,23 +49,23 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
             restored.add(source)
         if change.action is not Action.UNCHANGED:
             written.add(source)
-    # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
-    again = (Step.RESUME, Step.START) if plan.translation else (Step.RESUME,)
-    resumed = {**_handed_before(receipt, Verb.HAND_OVER, *again), **_by_source(receipt.refused.values())}
     return replace(
         facts,
         handed=handed,
         stopped_at=stopped_at,
         elsewhere=elsewhere,
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,
-        resumed=frozenset(resumed),
+        resumed=_resumed(receipt, is_move=plan.translation is not None),
         restored=frozenset(restored),
         in_place=frozenset(handed.keys() - written),
     )
 
 
 def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
-    """Return the facts of a way back with the hand-over of a receipt, and with what is left to undo of it."""
+    """Return the facts of a way back with the hand-over of a receipt, and with what is left to undo of it.
+
+    Also those of the same hand-over again, if nothing is left to write.
+    """
     verb = facts.verb
     # After a rollback or hand-back, the source group is started with the partitions that brokers refused too.
     over = (Step.NO_OP, Step.SKIP) if verb is not Verb.DELETE_OFFSETS else (Step.NO_OP,)
@@ -87,8 +87,16 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
         elsewhere=elsewhere,
         here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
+        resumed=_resumed(receipt, is_move=move is not None),
+        in_place=frozenset(handed),
         done=frozenset(handed.keys() - left.keys()) if verb is not Verb.DELETE_OFFSETS else frozenset(),
     )
+
+
+def _resumed(receipt: Receipt, *, is_move: bool) -> frozenset[Place]:
+    # A rollback on another cluster does not release the claims, so that a run that it has undone still has them.
+    again = (Step.RESUME, Step.START) if is_move else (Step.RESUME,)
+    return frozenset({*_handed_before(receipt, Verb.HAND_OVER, *again), *_by_source(receipt.refused.values())})
 
 
 def _place(source: Source) -> Place:

@@ -20,8 +20,8 @@ _GONE_SINCE = (
 )
 # A rollback would then restore what the target group had before it got the partition for the first time.
 _BACK_SINCE = (
-    "this run had handed it over before that: to hand it over again, name another run directory (--run-dir), or with "
-    "apply another receipt (--receipt)"
+    "this run had handed it over before that: undo that run, or, to hand it over once more, name another run directory "
+    "(--run-dir), with apply another receipt (--receipt)"
 )
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
@@ -164,7 +164,7 @@ def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[
         if claims and claims[0].state in _NOT_OWNED:
             yield _claimed_since(facts, source, claims[0])
         return
-    if claims and claims[0].state is ClaimState.ARRIVED:
+    if facts.verb is Verb.HAND_OVER and claims and claims[0].state is ClaimState.ARRIVED:
         if source in facts.restored:
             yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
             return

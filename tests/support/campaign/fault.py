@@ -36,14 +36,15 @@ class Fault:
     """A fault of the brokers or of the tool. happens: runs the command, and makes the fault happen.
 
     proxied: whether the command reaches the brokers through proxies. on_small_disk: whether the command's files are on
-    a small disk, which only root can mount. files_fail: whether the command may end with exit code 2, because it can't
-    write a file. needs_only_on: whether the topic ``pay`` must have a replica on one broker only.
+    a small disk, which only root can mount. also_exits: exit codes with which the command may end beside those of all
+    faults, for instance 2, because it can't write a file. needs_only_on: whether the topic ``pay`` must have a replica
+    on one broker only.
     """
 
     happens: Callable[[Run], None]
     proxied: bool = False
     on_small_disk: bool = False
-    files_fail: bool = False
+    also_exits: tuple[int, ...] = ()
     needs_only_on: bool = False
 
 

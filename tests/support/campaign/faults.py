@@ -20,7 +20,8 @@ FAULTS = {
     "tool killed at a hung coordinator": Fault(happens=tool_faults.tool_killed_at_a_hung_coordinator),
     "second client crashes": Fault(happens=tool_faults.second_client_crashes),
     "second client hangs": Fault(happens=tool_faults.second_client_hangs),
-    "disk full": Fault(happens=tool_faults.disk_full, on_small_disk=True, files_fail=True),
-    "run directory read-only": Fault(happens=tool_faults.run_directory_read_only, files_fail=True),
+    "disk full": Fault(happens=tool_faults.disk_full, on_small_disk=True, also_exits=(2,)),
+    "run directory read-only": Fault(happens=tool_faults.run_directory_read_only, also_exits=(2,)),
     "clock jumps": Fault(happens=tool_faults.clock_jumps),
+    "two signals": Fault(happens=tool_faults.two_signals, also_exits=(130,)),
 }

@@ -115,7 +115,7 @@ class _Running:
             logs=self._logs,
             bootstrap_servers=proxied or self.brokers.bootstrap_servers,
             timeout=self.chance.choice((3, 20, 20)),
-            files_fail=self._fault.files_fail,
+            also_exits=self._fault.also_exits,
             exits=self.found.exits,
             errors=self.found.errors,
             problems=self.found.problems,

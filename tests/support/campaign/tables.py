@@ -11,7 +11,7 @@ from tests.support.campaign.faults import FAULTS
 from tests.support.campaign.run import Result
 from tests.support.campaign.scenarios import SCENARIOS
 
-_EXITS = {"exit 0": 0, "2": 2, "3": 3, "4": 4, "5": 5, "killed": -signal.SIGKILL}
+_EXITS = {"exit 0": 0, "2": 2, "3": 3, "4": 4, "5": 5, "130": 130, "killed": -signal.SIGKILL}
 _COLUMNS = ("runs", "records", "skipped", "twice", "receipts compared", *_EXITS, "failed", "no verdict")
 
 

@@ -18,23 +18,22 @@ from tests.support.halted import Halted, halted
 PATIENCE = 150.0
 """Seconds within which each command must end: far longer than the sum of its time-outs."""
 _EXITS = (0, 3, 4, 5, -signal.SIGKILL)
-_EXIT_OF_A_FILE = 2
 
 
 @dataclass(slots=True, kw_only=True)
 class Tool:
     """Runs ``migrate-groups`` in a folder, whose disk may be full.
 
-    logs: another folder, for the output of the commands. timeout: ``--timeout`` in seconds. files_fail: whether exit
-    code 2 is right, because a file can't be written. exits, errors: the exit codes and the ``error:`` lines of the
-    command with the fault and of its re-run. problems: wrong exit codes and messages.
+    logs: another folder, for the output of the commands. timeout: ``--timeout`` in seconds. also_exits: further exit
+    codes that are right. exits, errors: the exit codes of the command with the fault and of its re-run, and their lines
+    that say why they failed or were interrupted. problems: wrong exit codes and messages.
     """
 
     folder: Path
     logs: Path
     bootstrap_servers: str
     timeout: int
-    files_fail: bool = False
+    also_exits: tuple[int, ...] = ()
     exits: list[int] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -103,10 +102,9 @@ class Tool:
 
     def _told(self, code: int, said: str) -> None:
         self.exits.append(code)
-        errors = [line for line in said.splitlines() if line.startswith("error: ")]
+        errors = [line for line in said.splitlines() if line.startswith(("error: ", "interrupted; "))]
         self.errors += errors
-        expected = (*_EXITS, _EXIT_OF_A_FILE) if self.files_fail else _EXITS
-        if "Traceback" in said or code not in expected:
+        if "Traceback" in said or code not in (*_EXITS, *self.also_exits):
             self.problems.append(f"exit {code}: {said[-2000:]}")
         elif code > 0 and len(errors) != 1:
             self.problems.append(f"exit {code} with {len(errors)} lines of error: {said[-2000:]}")

@@ -32,6 +32,16 @@ def tool_killed_at_a_hung_coordinator(run: Run) -> None:
         run.brokers.go_on(victim)
 
 
+def two_signals(run: Run) -> None:
+    """Interrupt or end the command, and do so once more within a second."""
+    with run.halted() as halted:
+        before_or_during(run, halted)
+        for _ in range(2):
+            halted.process.send_signal(run.chance.choice((signal.SIGINT, signal.SIGTERM)))
+            halted.release()
+            run.pause(1)
+
+
 def second_client_crashes(run: Run) -> None:
     """Crash the process of the second client (librdkafka) once or twice, with SIGSEGV or SIGABRT."""
     _signal_second_client(run, run.chance.choice((signal.SIGSEGV, signal.SIGABRT)))
