@@ -16,7 +16,6 @@ from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.plans import conclude_dry_run
-from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import MOST_RECORDS, MaxRecords, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import UsageError
@@ -206,10 +205,11 @@ def delete_offsets(
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: rollback reads the receipt; name a file")
     named = options.one_group(group)
-    path = receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
+    from migrate_groups.files.runs.run_dir import IN_RECEIPT, file_name
     from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.snapshots.selection import TopicPattern
 
+    path = receipt or Path(f"{file_name(named, most=IN_RECEIPT)}.delete-offsets.receipt.json")
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
     _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, terminal, dry_run=dry_run)
 
