@@ -70,7 +70,7 @@ def rollback(
     by = written_by(reference)
     terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by, events=events)
     target.check()
-    done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run, target=target)
+    done = _go(run, _WayBack(Verb.ROLLBACK), connection, terminal, dry_run=dry_run, target=target)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
         kept = {change.group for change in changes if change.after is not None or change.is_share}
@@ -117,7 +117,7 @@ def hand_back(
     if target.is_named:
         _move_back(run, connection, target, terminal, MoveBack(seconds, max_records), dry_run=dry_run)
         return
-    done = _go(run, Verb.HAND_BACK, connection, terminal, dry_run=dry_run, wait=seconds)
+    done = _go(run, _WayBack(Verb.HAND_BACK, seconds), connection, terminal, dry_run=dry_run)
     if done:
         left = {
             group for (group, *_), partition in done.partition_states.items() if partition.state is State.HANDED_BACK
@@ -194,7 +194,7 @@ def delete_offsets(
         if topic or settle or receipt:
             raise UsageError("--topic, --settle and --receipt go with --group, not with RUN")
         target.check()
-        _go(run, Verb.DELETE_OFFSETS, connection, terminal, dry_run=dry_run, target=target)
+        _go(run, _WayBack(Verb.DELETE_OFFSETS), connection, terminal, dry_run=dry_run, target=target)
         return
     if target.is_named:
         raise UsageError("--to-bootstrap-server and --to-command-config go with RUN, not with --group")
@@ -211,7 +211,9 @@ def delete_offsets(
 
     path = receipt or Path(f"{file_name(named, most=IN_RECEIPT)}.delete-offsets.receipt.json")
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
-    _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, terminal, dry_run=dry_run)
+    deletion = OffsetsToDelete(group=named, topics=patterns, settle=seconds)
+    if _go(path, _WayBack(Verb.DELETE_OFFSETS, deletion=deletion), connection, terminal, dry_run=dry_run):
+        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
 
 
 def _delete_groups(groups: Collection[str]) -> str:
@@ -222,66 +224,41 @@ def _delete_groups(groups: Collection[str]) -> str:
     )
 
 
-def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, terminal: Terminal, *, dry_run: bool) -> None:
-    """Show what ``delete-offsets --group`` would delete, and delete it unless this is a dry run.
+class _WayBack(NamedTuple):
+    """A rollback, hand-back or delete-offsets.
 
-    path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
+    wait: seconds that a hand-back waits for the groups to stop. deletion: what ``delete-offsets --group`` deletes.
     """
-    from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.migration.clusters import one_cluster
-    from migrate_groups.migration.ways_back.go_back import go_back, nothing_to_delete, plan_way_back
-    from migrate_groups.migration.write_result import result_of
-    from migrate_groups.planning.run_states import Verb
 
-    terminal.sources = [wanted.group]
-    written.run.set(path)
-    if dry_run:
-        with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
-            warn_of_hidden_topics(reader)
-            plan = plan_way_back(one_cluster(reader), Verb.DELETE_OFFSETS, file, SystemClock(), wanted)
-        if nothing_to_delete(plan, file, terminal):
-            terminal.show_receipt(file.receipt)
-            return
-        terminal.dry_run(plan, lambda: ())
-        conclude_dry_run(plan)
-        return
-    terminal.check_can_be_asked()
-    with open_receipt(path, by=terminal.by) as file:
-        with connection.open_writer() as clients:
-            warn_of_hidden_topics(clients.writer)
-            clusters = one_cluster(clients)
-            execution = go_back(clusters, Verb.DELETE_OFFSETS, file, SystemClock(), terminal, deletion=wanted)
-        if execution is None:
-            terminal.show_receipt(file.receipt)
-            return
-        terminal.show_result(result_of(execution, file))
-        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
+    verb: Verb
+    wait: float = 0.0
+    deletion: OffsetsToDelete | None = None
 
 
 def _go(
     run: Path,
-    verb: Verb,
+    way: _WayBack,
     connection: Connection,
     terminal: Terminal,
     *,
     dry_run: bool,
-    wait: float = 0.0,
     target: TargetCluster = _NO_TARGET,
 ) -> Receipt | None:
-    """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
+    """Show the plan of a way back, and write it unless this is a dry run.
 
-    run: the run directory of ``migrate``, or the file that records the hand-over. wait: seconds that a hand-back
-    waits for the groups to stop. target: the cluster of the new groups, if it is another one. Returns the receipt;
-    None: nothing was written.
+    run: the run directory of ``migrate``, or the file that records the hand-over; of a deletion without a hand-over the
+    file for the receipt. target: the cluster of the new groups, if it is another one. Returns the receipt; None:
+    nothing was written.
     """
     from migrate_groups.cli.fleet_back import FleetBack
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
-    from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
+    from migrate_groups.migration.ways_back.go_back import go_back, left_to_do
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    if several := RunDir(run).several():
+    verb, wait, deletion = way
+    if deletion is None and (several := RunDir(run).several()):
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
             fleet.dry_run(_readers(connection, target))
@@ -290,15 +267,17 @@ def _go(
             fleet.write(_open(connection, target))
         return None
     written.run.set(run)
-    with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
+    path = receipt_in(run) if deletion is None else run
+    with open_receipt(path, read_only=dry_run, must_exist=deletion is None, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
-        terminal.sources = file.receipt.source_groups
+        terminal.sources = file.receipt.source_groups if deletion is None else [deletion.group]
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
             with _readers(connection, target) as readers:
-                done = is_done(readers, file, verb, terminal)
-                plan = None if done else plan_way_back(readers, verb, file, SystemClock())
+                if deletion is not None:
+                    warn_of_hidden_topics(readers.source)
+                plan = left_to_do(readers, verb, file, SystemClock(), terminal, deletion)
             if plan is None:
                 terminal.show_receipt(file.receipt)
                 return None
@@ -306,7 +285,9 @@ def _go(
             conclude_dry_run(plan)
             return None
         with _open(connection, target) as clusters:
-            execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait)
+            if deletion is not None:
+                warn_of_hidden_topics(clusters.source.writer)
+            execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait, deletion=deletion)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return None
