@@ -29,7 +29,7 @@ from migrate_groups.migration.reading.status import (
     has_readable_members,
     statuses,
 )
-from migrate_groups.model.groups import STATES, TYPES, GroupDescription, GroupListing, Member
+from migrate_groups.model.groups import STATES, TYPES, GroupDescription, Member
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription, partitions_of
@@ -63,7 +63,7 @@ def list_groups(
     listed = {each.group: each for each in every if not wanted or each.state in (*wanted, "Unknown")}
     described, undescribed = without_errors(reader.describe_groups(listed), *_NOT_READABLE)
     groups = {
-        group: described.get(group) or each.description
+        group: described.get(group) or each
         for group, each in listed.items()
         if group in undescribed or described[group].exists
     }
@@ -143,7 +143,7 @@ def _known(kind: str, given: Collection[str], names: Sequence[str]) -> frozenset
     return frozenset(known[each.lower()] for each in given)
 
 
-def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListing]:
+def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupDescription]:
     """Return the groups with these names; if ``names`` is empty, all groups but those that this tool made for itself.
 
     Raises `GroupNotFound`; `NotAuthorized` if the client's principal may not describe a named group.
