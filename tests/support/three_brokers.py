@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -212,16 +212,20 @@ class ThreeBrokers:
         return Consumer(self._client(**usual, **of_protocol, **settings))
 
     def drain(self, group: str, topics: Collection[str], *, reset: str, protocol: str = "classic") -> Counter[str]:
-        """Let a consumer of a group read to the log ends, and return how often it received each value."""
+        """Let a consumer of a group read to the log ends, and return how many records it received with each value.
+
+        A record that it receives again counts once: on a busy machine it may lose its membership, and it never commits.
+        """
         consumer = self.consumer(group, protocol=protocol, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
-        values: Counter[str] = Counter()
+        received: dict[TopicPartition, dict[int, str]] = defaultdict(dict)
         wanted = [confluent_kafka.TopicPartition(*each) for each in self.partitions(topics)]
 
         def at_end() -> bool:
             for message in consumer.consume(500, 0.1):
                 if message.error() is None:
-                    values[message.value().decode()] += 1
+                    partition = TopicPartition(message.topic(), message.partition())
+                    received[partition][message.offset()] = message.value().decode()
             if len(consumer.assignment()) < len(wanted):
                 return False
             # A partition without any received record has no position yet: its committed offset is used.
@@ -236,7 +240,7 @@ class ThreeBrokers:
             until(at_end, seconds=_SECONDS)
         finally:
             close_consumer(consumer)
-        return values
+        return Counter(value for of_partition in received.values() for value in of_partition.values())
 
     def committed_records(self, topic: str) -> Counter[str]:
         """Return how often each value is in partition 0 of a topic, without those of aborted transactions."""
