@@ -15,7 +15,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.planning.change import Change, by_group
+from migrate_groups.planning.change import Change, by_group, partitions_by_group
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Sign
@@ -203,7 +203,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     ``remarks``.
     """
     groups = by_group(execution.changes)
-    found = reader.committed({group: [change.topic_partition for change in put] for group, put in groups.items()})
+    found = reader.committed(partitions_by_group(execution.changes))
     for group, put in groups.items():
         now = found[group]
         if isinstance(now, ShareGroupStarted):
