@@ -131,7 +131,7 @@ def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stop
             execution = execution.with_not_watched(f"group {group!r} could not be watched after the write: {error}")
             continue
         description = descriptions[group]
-        consumes = running(description, topics[group]) if description.exists and group not in unclear else []
+        consumes = running(description, topics[group]) if group not in unclear else []
         reasons = [*consumes, *_commits_since(stopped, committed[group])]
         execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
     return execution, [group for group in unclear if group not in failed]

@@ -13,7 +13,7 @@ from migrate_groups.planning.checks.facts import (
     WayBackFacts,
 )
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import live
 from migrate_groups.text import named, some
 
 NOT_OFFERED = "the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)"
@@ -93,13 +93,8 @@ def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:
 
 def nobody_on(facts: DeletionFacts) -> Judgement:
     """Check that no member of a group may still consume the topics whose offsets are deleted."""
-    live = [
-        f"{group} {reason}"
-        for group, topics in facts.topics.items()
-        if facts.survey.groups[group].exists
-        for reason in running(facts.survey.groups[group], {*topics})
-    ]
-    return refused_if_any(live, "stop these consumers", "no member is on the topics", compared=facts.topics)
+    members = live(facts.survey.groups, facts.topics)
+    return refused_if_any(members, "stop these consumers", "no member is on the topics", compared=facts.topics)
 
 
 def not_moved_since_shown(facts: GroupDeletionFacts) -> Judgement | None:
