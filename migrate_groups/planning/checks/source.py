@@ -118,19 +118,23 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 
 
 def may_consume(member: Member, topics: Set[str]) -> bool:
-    """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
-
-    The result is True if RE2 can't parse the expression, because it may match any topic.
-    """
-    if member.topics & topics:
-        return True
+    """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression."""
     # Brokers match the expression again when topics are added, and assign the topics that it matches.
+    return bool(subscribed(member, topics) & topics)
+
+
+def subscribed(member: Member, topics: Collection[str]) -> frozenset[str]:
+    """Return the topics that a member is assigned, or subscribed to by name or by regular expression.
+
+    topics: the names to match against the expression (RE2, as in brokers since Kafka 4.0). An expression that RE2 can't
+    parse matches all of them.
+    """
+    if not member.subscription_regex:
+        return member.topics
     try:
-        return bool(
-            member.subscription_regex and TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
-        )
+        return member.topics.union(TopicPattern(member.subscription_regex, is_regex=True).matching(topics))
     except InvalidInput:
-        return True
+        return member.topics.union(topics)
 
 
 def shows_topics(group: GroupDescription) -> bool:
