@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from migrate_groups.applications import EAGER_ASSIGNORS
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError, Refused, Undetermined, UsageError
 from migrate_groups.files.split_toml import to_toml
@@ -16,9 +17,6 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, did_you_mean, some
-
-_EAGER = ("range", "roundrobin", "sticky")
-"""The eager assignors of Kafka's clients: in each rebalance every member revokes all its partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +175,7 @@ def client_settings(group: GroupStatus) -> tuple[ClientSetting, ...]:
                 why="the brokers move single partitions, and no member waits for all others",
             )
         )
-    if group.description.assignor in _EAGER:
+    if group.description.assignor in EAGER_ASSIGNORS:
         found.append(
             ClientSetting(
                 setting="partition.assignment.strategy=cooperative-sticky",
