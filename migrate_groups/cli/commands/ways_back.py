@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -23,8 +23,6 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.clusters import Clusters
-    from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
@@ -261,10 +259,10 @@ def _go(
     if deletion is None and (several := RunDir(run).several()):
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
-            fleet.dry_run(_readers(connection, target))
+            fleet.dry_run(target.open_readers(connection))
         else:
             terminal.check_can_be_asked()
-            fleet.write(_open(connection, target))
+            fleet.write(target.open_writers(connection))
         return None
     written.run.set(run)
     path = receipt_in(run) if deletion is None else run
@@ -274,7 +272,7 @@ def _go(
         terminal.sources = file.receipt.source_groups if deletion is None else [deletion.group]
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
-            with _readers(connection, target) as readers:
+            with target.open_readers(connection) as readers:
                 if deletion is not None:
                     warn_of_hidden_topics(readers.source)
                 plan = left_to_do(readers, verb, file, SystemClock(), terminal, deletion)
@@ -284,7 +282,7 @@ def _go(
             terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None
-        with _open(connection, target) as clusters:
+        with target.open_writers(connection) as clusters:
             if deletion is not None:
                 warn_of_hidden_topics(clusters.source.writer)
             execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait, deletion=deletion)
@@ -336,22 +334,3 @@ def _move_back(
                 conclude_dry_run(plan)
             return
         one.conclude(one.write(stack.enter_context(connection.open_writer())))
-
-
-@contextmanager
-def _readers(connection: Connection, target: TargetCluster) -> Iterator[Clusters[GroupReader]]:
-    """Yield the readers of a way back. target: the cluster of the new groups, if it is another one."""
-    from migrate_groups.migration.clusters import Clusters
-
-    with connection.open_reader() as reader, target.reader_if_named(connection) as there:
-        yield Clusters(reader, there or reader)
-
-
-@contextmanager
-def _open(connection: Connection, target: TargetCluster) -> Iterator[Clusters[Clients]]:
-    """Yield the clients of a way back. target: the cluster of the new groups, if it is another one."""
-    from migrate_groups.migration.clusters import Clusters
-
-    there = target.connection(connection).open_writer() if target.is_named else nullcontext()
-    with connection.open_writer() as here, there as of_target:
-        yield Clusters(here, of_target or here)
