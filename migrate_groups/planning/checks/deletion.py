@@ -6,7 +6,6 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import (
-    DeletionFacts,
     GroupDeletionFacts,
     HandOverFacts,
     RunDeletionFacts,
@@ -91,7 +90,7 @@ def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:
     )
 
 
-def nobody_on(facts: DeletionFacts) -> Judgement:
+def nobody_on(facts: WayBackFacts) -> Judgement:
     """Check that no member of a group may still consume the topics whose offsets are deleted."""
     members = live(facts.survey.groups, facts.topics)
     return refused_if_any(members, "stop these consumers", "no member is on the topics", compared=facts.topics)
