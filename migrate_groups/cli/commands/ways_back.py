@@ -112,10 +112,11 @@ def hand_back(
     seconds = parse_duration(wait, "--wait")
     terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events)
     target.check(alone="--max-records" if max_records != MOST_RECORDS else None)
+    way = _WayBack(Verb.HAND_BACK, seconds, max_records=max_records)
     if target.is_named:
-        _move_back(run, connection, target, terminal, MoveBack(seconds, max_records), dry_run=dry_run)
+        _move_back(run, way, connection, terminal, dry_run=dry_run, target=target)
         return
-    done = _go(run, _WayBack(Verb.HAND_BACK, seconds), connection, terminal, dry_run=dry_run)
+    done = _go(run, way, connection, terminal, dry_run=dry_run)
     if done:
         left = {
             group for (group, *_), partition in done.partition_states.items() if partition.state is State.HANDED_BACK
@@ -226,11 +227,13 @@ class _WayBack(NamedTuple):
     """A rollback, hand-back or delete-offsets.
 
     wait: seconds that a hand-back waits for the groups to stop. deletion: what ``delete-offsets --group`` deletes.
+    max_records: as in `Mirror`, if the group moves back to another cluster.
     """
 
     verb: Verb
     wait: float = 0.0
     deletion: OffsetsToDelete | None = None
+    max_records: int = MOST_RECORDS
 
 
 def _go(
@@ -255,7 +258,7 @@ def _go(
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    verb, wait, deletion = way
+    verb, wait, deletion, _ = way
     if deletion is None and (several := RunDir(run).several()):
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
@@ -293,18 +296,8 @@ def _go(
         return file.receipt
 
 
-class MoveBack(NamedTuple):
-    """How to move a group back to its cluster.
-
-    wait: the most seconds until it has stopped. max_records: as in `Mirror`.
-    """
-
-    wait: float
-    max_records: int
-
-
 def _move_back(
-    run: Path, connection: Connection, target: TargetCluster, terminal: Terminal, how: MoveBack, *, dry_run: bool
+    run: Path, way: _WayBack, connection: Connection, terminal: Terminal, *, dry_run: bool, target: TargetCluster
 ) -> None:
     """Show the plan to move a group back to its cluster, and carry it out unless this is a dry run.
 
@@ -325,9 +318,9 @@ def _move_back(
     with ExitStack() as stack:
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
-        mirror = Mirror(there, here, most_records=how.max_records)
+        mirror = Mirror(there, here, most_records=way.max_records)
         wanted = move_back(receipt, path.parent, mirror)
-        wanted = replace(wanted, wait=how.wait, by=terminal.by)
+        wanted = replace(wanted, wait=way.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         if dry_run:
             if plan := one.dry_run(stack.enter_context(connection.open_reader())):
