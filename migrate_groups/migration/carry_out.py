@@ -42,6 +42,16 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
         raise Refused("the answer was no; nothing was written")
 
 
+def settle(shown: Plan, clock: Clock, events: Events) -> None:
+    """Wait for the seconds in the plan's option ``settle``, and tell the user.
+
+    The caller then checks that no consumer has committed during the wait.
+    """
+    if shown.options.settle:
+        events.doing(f"waiting {shown.options.settle:g} s to see that no consumer commits")
+        clock.sleep(shown.options.settle)
+
+
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, journal: Journal
 ) -> Execution:

@@ -13,7 +13,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
-from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
+from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Client, Clusters, one_cluster, writers
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
@@ -163,11 +163,10 @@ def go_back(
     with locked(_with_claims(of_both, file.receipt, verb), journal, file) as journal:
         if verb is Verb.HAND_BACK:
             _wait_for_both(reader, shown, clock, events, wait)
-        elif seconds := shown.options.settle:
+        else:
             # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds
             # apart.
-            events.doing(f"waiting {seconds:g} s to see that no consumer commits")
-            clock.sleep(seconds)
+            settle(shown, clock, events)
         # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later
         # one.
         with after_barrier(clients.writer, barrier, events):
