@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from migrate_groups.cli.console import load_table, show_as, talk
-from migrate_groups.cli.json_output import print_document
+from migrate_groups.cli.console import load_table, talk
 from migrate_groups.cli.options import REVIEW
 from migrate_groups.cli.typed_command import without_dry_run
 from migrate_groups.errors import EXIT_CHANGES, UsageError
@@ -194,30 +193,6 @@ def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None
         from migrate_groups.files.safe_write import write_whole
 
         write_whole(path, lambda file: file.write(plan_json.to_bytes(plan, rows())), replace=force)
-
-
-def show_plan(
-    plan: Plan,
-    rows: Rows,
-    output_format: PlanFormat,
-    plan_out: Path | None = None,
-    *,
-    notes: Iterable[str] = (),
-    command: str = "",
-) -> None:
-    """Print the plan on stdout.
-
-    plan_out: the file to which the plan was saved; Markdown output names this file. notes: sentences above
-    the partitions. command: what to type next; only Markdown shows it.
-    """
-    if output_format == "json":
-        from migrate_groups.files.runs import plan_json
-
-        print_document(plan_json.to_bytes(plan, rows()))
-    else:
-        from migrate_groups.show import plan_result as views
-
-        show_as(output_format, views.plan(plan, notes, plan_out.name if plan_out else None, command))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from migrate_groups.cli import written
 from migrate_groups.cli.application_commands import BY_HAND, SECONDS_TO_START, ApplicationCommands
-from migrate_groups.cli.console import confirm, show, talk
+from migrate_groups.cli.console import confirm, show, show_as, talk
 from migrate_groups.cli.json_output import print_document
-from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
+from migrate_groups.cli.plans import PlanFormat, Rows, save_plan
 from migrate_groups.cli.progress import Reporter
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from migrate_groups.planning.run_states import Verb
     from migrate_groups.show.event import EventName
     from migrate_groups.show.result import Result
-    from migrate_groups.snapshots.row import Row
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
 _SAY_AGAIN = 15.0
@@ -88,28 +87,29 @@ class Terminal(Reporter):
         """Store which members of the source group must stop, to show them with the plan and the question."""
         self._stop = stop
 
-    def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+    def planned(self, plan: Plan, rows: Rows) -> None:
         """Show the plan before a write, and save it if ``plan_out`` is set.
 
         With the output format ``json``, the plan is shown as a table on stderr.
         """
-        save_plan(plan, rows, self.plan_out, force=self.force)
-        self._tell_planned(plan)
+        shown = self._saved(plan, rows)
         if self.output_format == "json":
-            from migrate_groups.show import plan_result as views
-
-            talk(views.plan(plan, self._notes(plan)))
+            talk(shown)
         else:
-            show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan))
+            show_as(self.output_format, shown)
 
-    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]], command: str = "") -> None:
+    def dry_run(self, plan: Plan, rows: Rows, command: str = "") -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
         command: what to type next, for a comment.
         """
-        save_plan(plan, rows, self.plan_out, force=self.force)
-        self._tell_planned(plan)
-        show_plan(plan, rows, self.output_format, self.plan_out, notes=self._notes(plan), command=command)
+        shown = self._saved(plan, rows, command)
+        if self.output_format == "json":
+            from migrate_groups.files.runs import plan_json
+
+            print_document(plan_json.to_bytes(plan, rows()))
+        else:
+            show_as(self.output_format, shown)
         if self._stop is not None and plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
         for each in self.commands.given:
@@ -120,6 +120,14 @@ class Terminal(Reporter):
         self.sources = plan.source_groups or self.sources
         self._targets = {change.group for change in plan.changes}
         self._offsets = len(plan.changes)
+
+    def _saved(self, plan: Plan, rows: Rows, command: str = "") -> Result:
+        """Save the plan if ``plan_out`` is set, tell ``--events`` of it, and return it as a result to show."""
+        from migrate_groups.show import plan_result as views
+
+        save_plan(plan, rows, self.plan_out, force=self.force)
+        self._tell_planned(plan)
+        return views.plan(plan, self._notes(plan), self.plan_out.name if self.plan_out else None, command)
 
     def _tell_planned(self, plan: Plan) -> None:
         self._note_plan(plan)

@@ -40,7 +40,7 @@ def make_plan(
     return planned(Scope.HAND_OVER, _read_facts(reader, _facts(reader, snapshot, options, receipt, advice)))
 
 
-def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
+def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice) -> Plan:
     """Return an approved plan, made again from its snapshot and the current state of the cluster.
 
     Raises `Refused` if the plan is for another cluster, if another client has changed a committed offset, or if an

@@ -102,7 +102,7 @@ def is_copied(claims: Claims, cluster: str) -> bool:
     return bool(cluster) and any(claim.cluster == cluster for claim in claims)
 
 
-def gives(claims: Claims, groups: Collection[str], cluster: str = "") -> bool:
+def gives(claims: Claims, groups: Collection[str], cluster: str) -> bool:
     """Return whether the newest claim is that the partition was handed over to exactly these groups, by any run.
 
     cluster: the id of the groups' cluster; empty if it is that of the journal.

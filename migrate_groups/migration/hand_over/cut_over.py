@@ -23,7 +23,7 @@ from migrate_groups.migration.reading.stop_checkpoint import (
     partitions_of_offsets_topic,
     take_stop_checkpoints,
 )
-from migrate_groups.migration.reading.survey import EarlyGroups, read_early_groups
+from migrate_groups.migration.reading.survey import read_early_groups
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
@@ -126,7 +126,9 @@ class CutOver:
         shown = self._shown
         with self._gone_is_restorable():
             reading, targets = (
-                self._reader.at_once(self._read, self._read_targets) if self._targets else (self._read(), None)
+                self._reader.at_once(self._read, partial(read_early_groups, self._reader, self._targets))
+                if self._targets
+                else (self._read(), None)
             )
         if reading is None:
             self._ran_until = self._clock.now()
@@ -206,9 +208,6 @@ class CutOver:
             )
         ]
         return raise_first({self._source: found})[self._source]
-
-    def _read_targets(self) -> EarlyGroups:
-        return read_early_groups(self._reader, self._targets)
 
     def _get_ready(self, looks: Mapping[str, ObservedGroup]) -> None:
         """Do what later saves time, during the wait: connect, and read what hardly changes."""

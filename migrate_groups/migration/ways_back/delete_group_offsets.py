@@ -41,7 +41,7 @@ class OffsetsToDelete:
     settle: float = 10.0
 
 
-def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
+def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None) -> Plan:
     """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
     The plan has no changes if an earlier run has already deleted these offsets. shown: the plan that the user agreed
