@@ -114,8 +114,13 @@ def test_rerun_after_the_source_group_committed_again(cli):
     error = cli.fails(*MIGRATE, code=4)
     assert "started since: group new; group 'old' has committed on 1 partition since its offsets were read" in error
     assert "t-0 5 → 9 (4 records)" in error
-    assert "stop these consumers, because what they read is processed twice; nothing was written" in error
+    assert "no member is on the topics now" in error
+    assert error.endswith("what it has read is processed twice: audit counts it; nothing was written")
     assert cli.offset("new") == 6
+    cli.cluster.join("old", member("late", "t"))
+    error = cli.fails(*MIGRATE, code=4)
+    assert "stop these consumers, because what they read is processed twice; nothing was written" in error
+    assert "no member" not in error
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
@@ -264,6 +269,72 @@ def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, 
     assert "if they have started, these records are processed twice" in error
 
 
+def late_member(cli: Connected, monkeypatch: pytest.MonkeyPatch, *, commits: bool) -> None:
+    """Hand over while a member of the group that lives on was not stopped in time; it leaves afterwards."""
+    keep_a_topic(cli)
+
+    def consume() -> None:
+        cli.cluster.join("old", member("late", "t"))
+        if commits:
+            cli.cluster.commit("old", PARTITION, 7)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cutover, "SystemClock", lambda: FakeClock(consume))
+        assert "group 'old' has 1 member" in cli.fails(*MIGRATE, "--guard", "5s", code=4)
+    cli.cluster.leave("old", "late")
+
+
+NO_MEMBER = "; no member is on the topics now (a consumer that uses assign() would not show)"
+SAID = "the hand-over of 2026-11-20 12:00 UTC said: group 'old' has 1 member assigned or subscribed to t (late at h"
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_member_that_has_left_is_told_as_past(cli, monkeypatch, commits):
+    """A member that the guard saw, and that has left, is told as past, with the time, by `migrate` and `status`.
+
+    The exit code stays 4, because records were processed twice. `status` says whether to repeat `migrate`, or that the
+    new groups have started.
+    """
+    late_member(cli, monkeypatch, commits=commits)
+    since = "group 'old' has committed on 1 partition since its offsets were read: t-0 5 → 7 (2 records); "
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.startswith(f"{since if commits else ''}{SAID}")
+    assert step.endswith(
+        f"{NO_MEMBER}: start no new group, and run migrate-groups migrate split.toml again; or undo it: migrate-groups "
+        f"rollback {RUN}"
+    )
+    cli.cluster.commit("new", PARTITION, 8)
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert f"started since: group new; {since if commits else ''}{SAID}" in step
+    assert step.endswith(f"{NO_MEMBER}; what it has read is processed twice: audit counts it")
+    assert cli.fails(*MIGRATE, code=4) == f"error: {step}; nothing was written"
+
+
+def test_a_member_that_is_back_is_told_as_present(cli, monkeypatch):
+    """A member that is on the topics now is to be stopped, as `status` says, whether the new groups have started."""
+    late_member(cli, monkeypatch, commits=False)
+    cli.cluster.join("old", member("again", "t"))
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.startswith("group 'old' has 1 member assigned or subscribed to t (again at h on t; ")
+    assert SAID not in step
+    assert "): stop these consumers, start no new group, and run migrate-groups migrate split.toml again; or" in step
+    cli.cluster.commit("new", PARTITION, 8)
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.endswith("): stop these consumers, because what they read is processed twice")
+    assert "no member" not in step
+
+
+def test_no_member_is_claimed_absent_if_the_group_cannot_be_read(cli, monkeypatch):
+    """If the old group can't be read now, `migrate` repeats what the hand-over said, and to look with `describe`."""
+    late_member(cli, monkeypatch, commits=False)
+    cli.cluster.commit("new", PARTITION, 8)
+    described = cli.cluster.description
+    monkeypatch.setattr(cli.cluster, "description", lambda group: silent(group) if group == "old" else described(group))
+    error = cli.fails(*MIGRATE, code=4)
+    assert SAID in error
+    assert "; see with describe whether it still does; what it has read" in error
+
+
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
     """If the new group committed during the watch after `rollback`, a second `rollback` ends with exit code 4, too.
 
@@ -276,7 +347,10 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
     assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
     error = cli.fails("rollback", RUN, "--yes", code=4)
     assert "is rolled back already, but group 'new' has committed on 1 partition since its offsets were read" in error
-    assert "what they read from there on is processed twice; nothing was written" in error
+    assert error.endswith(f"{NO_MEMBER}; what it has read is processed twice; nothing was written")
+    cli.cluster.join("new", member("left", "t"))
+    error = cli.fails("rollback", RUN, "--yes", code=4)
+    assert "stop its consumers, because what they read from there on is processed twice; nothing was written" in error
     assert verbs(cli) == ["hand-over", "rollback"]
 
 
