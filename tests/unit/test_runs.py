@@ -17,7 +17,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import State, Step, Verb, step
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected, right_after
+from tests.support.connected import APPLY, MIGRATE, PARTITION, SPEC, Connected, right_after
 from tests.support.rows import row
 
 RUN = "split.toml.run"
@@ -333,6 +333,45 @@ def test_no_member_is_claimed_absent_if_the_group_cannot_be_read(cli, monkeypatc
     error = cli.fails(*MIGRATE, code=4)
     assert SAID in error
     assert "; see with describe whether it still does; what it has read" in error
+
+
+def test_after_a_late_commit_the_offsets_are_deleted_by_group(cli, monkeypatch):
+    """If the old group committed after the hand-over, and has no member there now, the way to delete its offsets works.
+
+    `delete-offsets` of the run names it. While a member is there, it says to stop it. Afterwards, hand-back is refused
+    until the deletion is rolled back.
+    """
+    late_member(cli, monkeypatch, commits=True)
+    cli.cluster.commit("new", PARTITION, 9)
+    cli.cluster.join("old", member("again", "t"))
+    refusal = cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert "the source group has committed since the hand-over: stop its consumers of these topics" in refusal
+    cli.cluster.leave("old", "again")
+    assert (
+        "not moved: t-0: the source group has committed since the hand-over, and no member is on these topics now: "
+        "migrate-groups delete-offsets --group old --topic t deletes its offsets, but hand-back of this run needs them"
+    ) in cli.fails("delete-offsets", RUN, "--yes", code=3)
+    cli("hand-back", RUN, "--dry-run")
+    cli("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes")
+    assert cli.offset("old") is None
+    assert f"expired or was deleted, and {SAID}" in cli.fails("hand-back", RUN, "--dry-run", code=3)
+    cli.cluster.leave("old", "lives-on")
+    cli("rollback", "old.delete-offsets.receipt.json", "--yes")
+    cli("hand-back", RUN, "--dry-run")
+
+
+def test_the_command_that_deletes_by_group_names_three_topics_at_most(cli, monkeypatch):
+    """The command to delete the offsets of a group that committed since has at most three topics."""
+    for topic in ("a", "b", "c"):
+        cli.cluster.create_topic(topic, 1)
+        cli.cluster.produce(topic, 0, 10)
+        cli.cluster.commit("old", TopicPartition(topic, 0), 5)
+    (cli.folder / "split.toml").write_text(SPEC.replace('["t"]', '["a", "b", "c", "t"]'))
+    cli(*MIGRATE)
+    for topic in ("a", "b", "c", "t"):
+        cli.cluster.commit("old", TopicPartition(topic, 0), 6)
+    refusal = cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert "delete-offsets --group old --topic a --topic b --topic c … deletes its offsets" in refusal
 
 
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
