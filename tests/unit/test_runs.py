@@ -11,6 +11,7 @@ import pytest
 from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import ways_back
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -333,6 +334,16 @@ def test_no_member_is_claimed_absent_if_the_group_cannot_be_read(cli, monkeypatc
     error = cli.fails(*MIGRATE, code=4)
     assert SAID in error
     assert "; see with describe whether it still does; what it has read" in error
+
+
+def test_reconcile_remarks_that_the_old_group_consumed(cli, monkeypatch):
+    """If the hand-over saw the old group consume, `reconcile` of the run says so: equal offsets do not show it."""
+    late_member(cli, monkeypatch, commits=False)
+    first, _ = compared([str(cli.folder / RUN)], [], has_spec=False).hints
+    assert first.startswith(
+        "old consumed after the hand-over, or may have, so records may be processed twice: audit counts them; "
+        f"{SAID} on t; "
+    )
 
 
 def test_after_a_late_commit_the_offsets_are_deleted_by_group(cli, monkeypatch):
