@@ -119,7 +119,9 @@ def _next_step(
         return hand_over.reason
     if State.HANDED_OVER in states:
         if hand_over.answer is Answer.ALLOWED:
-            return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
+            is_allowed = found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
+            undo = f"; to undo before they commit: {commands[Verb.ROLLBACK]}" if is_allowed else ""
+            return f"start the new groups, not the old one{undo}"
         return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
     if states & {State.UNDONE, State.HANDED_BACK}:
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"

@@ -442,6 +442,25 @@ def test_a_lost_run_directory_is_replaced_once_its_claims_are_forgotten(cli):
     assert cli.offset("new") == 5
 
 
+def test_one_command_forgets_the_claims_of_all_target_groups(cli):
+    """The refusal of a lost run with several target groups has one command, which names the journals of all."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.commit("old", REFUSED, 0)
+    (cli.folder / "split.toml").write_text(
+        SPEC.replace("[options]", '[[target]]\ngroup = "other"\ntopics = ["u"]\n[options]')
+    )
+    cli(*MIGRATE)
+    shutil.rmtree(cli.folder / RUN)
+    cli.cluster.delete("new", [PARTITION])
+    cli.cluster.delete("other", [REFUSED])
+    journals = " ".join(map(journal_group, ("old", "new", "other")))
+    error = cli.fails(*MIGRATE, code=3)
+    assert error.count(f"forget the claims with migrate-groups delete-group {journals}") == 2
+    cli("delete-group", *journals.split(), "--yes")
+    cli(*MIGRATE)
+    assert "did you mean" not in cli.fails("delete-group", journal_group("olds"), "--yes", code=3)
+
+
 def test_a_lost_run_is_undone_by_deleting_its_groups(cli):
     """If a run directory is lost, deleting the new group and the journals leaves the state from before the run."""
     cli(*MIGRATE)

@@ -70,11 +70,14 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     found = [
         _of_run(each, after, of_run.content if of_run else None) for each, of_run in zip(runs, judged, strict=True)
     ]
+    hints = [hint for of_run in judged if of_run for hint in _hints(of_run)]
+    if waiting := [each.folder.name for each in run.of_groups() if not status(each.receipt)]:
+        hints.append(f"not handed over, so not compared: {some(waiting)}")
     return Compared(
         before=[path for each in found for path in each.before],
         after=after or [path for each in found for path in each.after],
         planned=[place for each in found for place in each.planned],
-        hints=tuple(dict.fromkeys(hint for of_run in judged if of_run for hint in _hints(of_run))),
+        hints=tuple(dict.fromkeys(hints)),
     )
 
 
