@@ -400,7 +400,7 @@ def test_a_group_that_was_not_told_to_start_hands_nothing_on(cli, monkeypatch):
     assert "its outcome is not known: run that command again first; if its run directory is lost, forget" in error
     assert cli.offset("newer") is None
     cli.cluster.commit("new", PARTITION, 8)
-    assert "stop these consumers" in cli.fails(*MIGRATE, code=4)
+    assert "what it has read is processed twice" in cli.fails(*MIGRATE, code=4)
     assert newest(cli, "new")[1] == ClaimState.ARRIVING
 
 

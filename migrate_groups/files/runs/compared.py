@@ -90,8 +90,16 @@ def _judged(run: RunDir) -> Execution | None:
 
 
 def _hints(hand_over: Execution) -> tuple[str, ...]:
-    """Return what the record of a hand-over does not show (later consumption, a second client), and who handed over."""
+    """Return what the record of a hand-over says, or does not show, of later consumption and the second client.
+
+    Also who handed over.
+    """
     hints = []
+    if hand_over.moved:
+        hints.append(
+            f"{some(hand_over.source_groups)} consumed after the hand-over, or may have, so records may be processed "
+            f"twice: audit counts them; {hand_over.moved_in_words}"
+        )
     if hand_over.source_groups and not hand_over.guard_readings:
         groups = some(hand_over.source_groups)
         hints.append(f"{groups} was not watched after the write: audit shows whether it consumed again")
