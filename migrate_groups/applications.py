@@ -24,6 +24,12 @@ _DEFAULT = re.compile(
     r"consumer-(?:.*-)?[0-9]+|rdkafka|sarama|kgo|kafkajs|ruby-kafka|(?:kafka-python|aiokafka)-.*|ip(?:-[0-9]+){4}.*"
 )
 
+EAGER_ASSIGNORS = ("range", "roundrobin", "sticky")
+"""The eager assignors of Kafka's clients: in each rebalance every member revokes all its partitions."""
+
+KIP_848 = "consumer"
+"""Stands for the assignor of a KIP-848 group, which has none, in the tables of costs."""
+
 HOLD_REBALANCE_TIMEOUT = 24 * 60 * 60.0
 """The rebalance timeout in seconds of the member with which this tool holds a group: the coordinator waits for this
 member, and lets consumers wait. No consumer has such a long one, so it marks the member in the log of

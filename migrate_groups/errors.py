@@ -137,12 +137,26 @@ It names the headers of Kerberos, because pip has to compile this package."""
 
 def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T]:
     """Return the answers unchanged. If one of them is an error, raise the first error."""
+    return without_errors(answers)[0]
+
+
+def without_errors(
+    answers: Mapping[str, T | MigrateGroupsError], *kinds: type[MigrateGroupsError]
+) -> tuple[dict[str, T], dict[str, MigrateGroupsError]]:
+    """Return the answers that are no errors, and the errors of these classes, each by group.
+
+    Raises the first error that is of none of the classes.
+    """
     found: dict[str, T] = {}
+    failed: dict[str, MigrateGroupsError] = {}
     for group, answer in answers.items():
-        if isinstance(answer, MigrateGroupsError):
+        if not isinstance(answer, MigrateGroupsError):
+            found[group] = answer
+        elif isinstance(answer, kinds):
+            failed[group] = answer
+        else:
             raise answer
-        found[group] = answer
-    return found
+    return found, failed
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from migrate_groups.arguments import check_bool, checked_texts
 from migrate_groups.errors import UsageError
@@ -17,22 +16,10 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
-
-
-# This stands for `Cluster`, which can't be imported here, because its module imports this one.
-class LooksUp(Protocol):
-    """The part of `Cluster` that looks up offsets, for instance by time."""
-
-    def rewind(
-        self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
-    ) -> Snapshot:
-        """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,16 +187,6 @@ class Snapshot:
                 group is still the group that the row was taken from.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
-
-    def rewind(
-        self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
-    ) -> Snapshot:
-        """Return the partitions with the offsets that ``target`` requests. Writes nothing.
-
-        cluster: the cluster that looks up the offsets. The other arguments, and the errors, are those of
-        `Cluster.rewind`.
-        """
-        return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
 
 def _checked_ranges(partitions: Sequence[range]) -> tuple[range, ...]:

@@ -83,7 +83,7 @@ class FleetBack:
         """Return the runs by the name of their folder, and the plan of each; None if nothing is left to do."""
         from migrate_groups.files.runs.receipt_file import open_receipt
         from migrate_groups.migration.hand_over.fleet import Part, work_on_each
-        from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
+        from migrate_groups.migration.ways_back.go_back import left_to_do
 
         # Only the folder, until the receipt is read. An invalid receipt is the outcome of its run.
         named = {run.folder.name: Named(run.folder.name, run.folder.name, run.folder) for run in self.runs}
@@ -93,10 +93,7 @@ class FleetBack:
             with open_receipt(RunDir(folder).receipt, read_only=True, must_exist=True) as file:
                 targets = {group for group, *_ in file.receipt.partition_states}
                 one = named[part.group] = Named(some(file.receipt.source_groups), some(targets), folder)
-                terminal = self._terminal(one)
-                if is_done(clusters, file, self.verb, terminal):
-                    return None
-                return plan_way_back(clusters, self.verb, file, clock)
+                return left_to_do(clusters, self.verb, file, clock, self._terminal(one))
 
         return named, [*work_on_each([Part["Plan | None"](run) for run in named], plan, self.clock)]
 

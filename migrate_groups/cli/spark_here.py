@@ -28,11 +28,11 @@ def require_spark() -> None:
 
 
 @contextmanager
-def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
+def spark_here(rows: float) -> Iterator[SparkSession]:
     """Start Spark on this machine, yield a session, and stop Spark after the block.
 
-    rows: an estimate of the number of rows to process. If this process runs Spark already, that Spark is used without
-    ``settings``, and keeps running.
+    rows: an estimate of the number of rows to process. If this process runs Spark already, that Spark is used, and
+    keeps running.
 
     Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. If Spark fails in the block,
     raises `InvalidInput` or `MigrateGroupsError`.
@@ -40,7 +40,7 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
     from migrate_groups.spark.session import active_session, beside
 
     active = active_session()
-    opened = _readable(beside(active)) if active else _started(rows, settings)
+    opened = _readable(beside(active)) if active else _started(rows)
     with opened as spark, shown_looks(lambda: _stages(spark)):
         yield spark
 
@@ -60,7 +60,7 @@ def _stages(spark: SparkSession) -> Work | None:
 
 
 @contextmanager
-def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSession]:
+def _started(rows: float) -> Iterator[SparkSession]:
     talk("starting Spark on this machine")
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
@@ -68,7 +68,7 @@ def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSess
     # Without a handler, the root logger would print the traceback that Py4J logs on an interrupt.
     logging.getLogger().addHandler(logging.NullHandler())
     with interrupted_later():
-        spark = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
+        spark = local_session(small=rows < SMALL, archives=user_cache() / "spark")
     with _readable(_stopped(spark)):
         yield spark
 

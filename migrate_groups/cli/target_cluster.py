@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,8 +14,8 @@ from migrate_groups.cli.connect import Connection, TargetConnection
 from migrate_groups.errors import UsageError
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.clusters import Mirror
-    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.migration.clusters import Clusters, Mirror
+    from migrate_groups.migration.ports import Clients, GroupReader
 
 MOST_RECORDS = 200_000
 MaxRecords = Annotated[
@@ -72,12 +72,23 @@ class TargetCluster(NamedTuple):
         # --verbose is not passed on, because the first connection shows the requests of both.
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
-    def reader_if_named(self, source: Connection) -> AbstractContextManager[GroupReader | None]:
-        """Return a context manager that yields a client for the target cluster.
+    @contextmanager
+    def open_readers(self, source: Connection) -> Iterator[Clusters[GroupReader]]:
+        """Yield the readers of both clusters; the same one twice if no target cluster is named."""
+        from migrate_groups.migration.clusters import Clusters
 
-        It yields None if no target cluster is named.
-        """
-        return self.connection(source).open_reader() if self.is_named else nullcontext()
+        there = self.connection(source).open_reader() if self.is_named else nullcontext()
+        with source.open_reader() as reader, there as of_target:
+            yield Clusters(reader, of_target or reader)
+
+    @contextmanager
+    def open_writers(self, source: Connection) -> Iterator[Clusters[Clients]]:
+        """Yield the clients of both clusters as `open_readers`, to write."""
+        from migrate_groups.migration.clusters import Clusters
+
+        there = self.connection(source).open_writer() if self.is_named else nullcontext()
+        with source.open_writer() as clients, there as of_target:
+            yield Clusters(clients, of_target or clients)
 
 
 class Copies(NamedTuple):

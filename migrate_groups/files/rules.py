@@ -30,34 +30,20 @@ class Rule:
     most: Any = None
 
     @property
-    def expected(self) -> str:
-        """The valid values in words, for error messages."""
-        return self.column.form.expected
-
-    @property
-    def pattern(self) -> str:
-        """The regular expression that a whole cell must match. If the expression is empty, any text matches."""
-        return self.column.form.pattern
-
-    @property
-    def nullable(self) -> bool:
-        """Whether the column may have nulls. A null is an empty cell in CSV."""
-        return self.column.nullable
-
-    @property
     def keeps_empty(self) -> bool:
         """Whether an empty cell in CSV is an empty text, and not null."""
         return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
         """Return why a cell is invalid, such as ``is empty; expected a name``; None if the cell is valid."""
+        form = self.column.form
         if cell == "":
-            return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
-        if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
+            return None if self.column.nullable or self.keeps_empty else f"is empty; expected {form.expected}"
+        if (not form.pattern or re.fullmatch(form.pattern, cell)) and self.in_range(cell):
             return None
         # A person who writes out 1E+05 gets another offset than the one that the spreadsheet has rounded.
         rounded = "; a spreadsheet has rounded it: write the file again" if re.fullmatch(_ROUNDED, cell) else ""
-        return f"is {cell[:60]!r}; expected {self.expected}{rounded}"
+        return f"is {cell[:60]!r}; expected {form.expected}{rounded}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """Return text cells cast to the type of the column; None if any cell is invalid.
@@ -69,8 +55,8 @@ class Rule:
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
         # The pattern is checked before the cast, because pyarrow would also cast other notations of a number or a time.
         # It is not checked here for string columns, because `first_wrong` does that.
-        spelled = pa.types.is_string(self.kind) or pc.all(_matches(filled, self.pattern), min_count=0).as_py()
-        if not spelled:
+        pattern = self.column.form.pattern
+        if not (pa.types.is_string(self.kind) or pc.all(_matches(filled, pattern), min_count=0).as_py()):
             return None
         try:
             typed = filled.cast(self.kind)
@@ -80,7 +66,7 @@ class Rule:
 
     def first_wrong(self, values: pa.ChunkedArray) -> int | None:
         """Return the index of the first invalid value in a column of the right type; None if all values are valid."""
-        wrong = [] if self.nullable else [pc.is_null(values)]
+        wrong = [] if self.column.nullable else [pc.is_null(values)]
         if self.least is not None:
             bounds = [pa.scalar(bound, self.kind) for bound in (self.least, self.most)]
             wrong += [pc.less(values, bounds[0]), pc.greater(values, bounds[1])]
@@ -88,8 +74,8 @@ class Rule:
             wrong.append(pc.greater(pc.binary_length(values), MOST_TEXT))
         else:
             wrong.append(pc.equal(values, ""))
-            if self.pattern:
-                wrong.append(pc.invert(_matches(values, self.pattern)))
+            if pattern := self.column.form.pattern:
+                wrong.append(pc.invert(_matches(values, pattern)))
         found = [index for each in wrong if (index := pc.index(each, value=True).as_py()) >= 0]
         return min(found, default=None)
 

@@ -12,7 +12,7 @@ from migrate_groups.kafka import wire
 from migrate_groups.kafka.commits import Commits
 from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.hold import without_holder
-from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted, with_offsets
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, Wanted, with_offsets
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.permissions import Operation
 
@@ -33,8 +33,8 @@ class Descriptions:
         # How groups were described last. It decides only which requests are sent together, never what is returned.
         self._last = commits.last
 
-    def listed(self) -> Mapping[str, GroupListing]:
-        """Return the groups of all types that the client's principal may describe, by name."""
+    def listed(self) -> Mapping[str, GroupDescription]:
+        """Return the groups of all types that the client's principal may describe, by name, without their members."""
         return self._connection.run(wire.list_groups, doing="listing the groups")
 
     def by_group(self, groups: Collection[str]) -> ByGroup:
@@ -59,7 +59,7 @@ class Descriptions:
             if group in consumers:
                 found[group] = consumers[group]
             elif group in listed:
-                found[group] = listed[group].description
+                found[group] = listed[group]
             elif group in commits:
                 found[group] = _dead_or_empty(group, commits[group])
             else:
@@ -93,7 +93,7 @@ class Descriptions:
         group: str,
         answer: of_groups.Observation | MigrateGroupsError | None,
         partitions: Collection[TopicPartition] | None,
-        listed: Mapping[str, GroupListing] | None,
+        listed: Mapping[str, GroupDescription] | None,
     ) -> GroupWithOffsets | MigrateGroupsError | None:
         """Return a group from the answers about it; None if they do not show whether the group exists, or its type.
 

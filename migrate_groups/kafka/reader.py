@@ -18,7 +18,7 @@ from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
 from migrate_groups.kafka.together import Together
 from migrate_groups.model.apis import Offers
-from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffsets,
     OffsetLimits,
@@ -52,7 +52,7 @@ class KafkaPythonReader(Logs):
         """Send Metadata, without topics."""
         return self._connection.run(cluster_facts.cluster_id, doing="reading the cluster id")
 
-    def list_groups(self) -> Sequence[GroupListing]:
+    def list_groups(self) -> Sequence[GroupDescription]:
         """Send ListGroups."""
         return sorted(self._descriptions.listed().values(), key=lambda listing: listing.group)
 

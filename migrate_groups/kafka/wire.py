@@ -16,7 +16,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.kafka.connection import in_kafkas_words
 from migrate_groups.kafka.private import Client
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import GroupDescription, GroupListing, Member
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
@@ -45,12 +45,12 @@ UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 MISSING = kafka_errors.GroupIdNotFoundError.errno
 
 
-async def list_groups(client: Client) -> dict[str, GroupListing]:
-    """Return the groups of all types that the client's principal may describe, by name (ListGroups)."""
+async def list_groups(client: Client) -> dict[str, GroupDescription]:
+    """Return the groups of all types that the principal may describe, without members, by name (ListGroups)."""
     listed = await client.list_groups()
     # Brokers before 4.0 report no group type, because every group is classic; before 2.6 they report no state.
     return {
-        each.group_id: GroupListing(
+        each.group_id: GroupDescription(
             group=each.group_id,
             state=each.group_state or "Unknown",
             group_type=each.group_type or "classic",

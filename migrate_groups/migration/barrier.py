@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from migrate_groups.errors import NotAuthorized, Refused, UsageError
+from migrate_groups.errors import Refused, UsageError
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition, probe_group
+from migrate_groups.model.offsets_topic import log_partition, probe_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.check import Check, Verdict
@@ -88,7 +89,7 @@ def barrier_for(
     # Without a topic that exists, there is no commit to wait for: a topic is deleted with its committed offsets.
     if not groups or place is None:
         return Barrier()
-    number = _number_of_partitions(reader)
+    number = len(partitions_of_offsets_topic(reader))
     if not number:
         return Barrier(probes=Probes(principal=reader.principal, settle=settle), place=place)
     probes = tuple(probe_group(each, number) for each in sorted({log_partition(group, number) for group in groups}))
@@ -117,15 +118,6 @@ def after_barrier(writer: GroupWriter, barrier: Barrier, events: Events) -> Iter
     # After any other error the brokers may not answer, and the user should not wait for a group that does no harm.
     if has_passed:
         barrier.remove(writer, events)
-
-
-def _number_of_partitions(reader: GroupReader) -> int:
-    """Return the number of partitions of ``__consumer_offsets``; 0 if the principal may not describe the topic."""
-    try:
-        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-    except NotAuthorized:
-        return 0
-    return len(described.partitions) if described else 0
 
 
 def _existing_partition(reader: GroupReader, partitions: Collection[TopicPartition]) -> TopicPartition | None:

@@ -18,8 +18,7 @@ from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.reading.requests import describe_group, existing_group
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.permission import lacks, missing
+from migrate_groups.planning.checks.permission import lacks, missing, of_deletion
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, shell_command, some
@@ -117,7 +116,7 @@ def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
     members = running(described, None)
     if members:
         raise Refused(f"group {group!r} {members[0]}; stop its members first")
-    wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE, Operation.DELETE})}
+    wanted = of_deletion(group)
     lacking = missing(wanted, reader.permissions(wanted))
     if lacking:
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")

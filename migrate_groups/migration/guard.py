@@ -7,41 +7,33 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import msgspec
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted, without_errors
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.planning.change import Change, by_group
+from migrate_groups.planning.change import Change, by_group, partitions_by_group
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Sign
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
-T = TypeVar("T")
-
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
 _LONGEST_REBALANCE_SECONDS = 300.0
+_NOT_READABLE = (ClusterUnavailable, Refused)
 
 
-class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume.
-
-    offset: the offset at which the group stopped; None if not known.
-    """
-
-    partition: TopicPartition
-    offset: int | None
+Stopped = Mapping[TopicPartition, int | None]
+"""The partitions that a group must no longer consume, with the offset at which it stopped; None if not known."""
 
 
-def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
+def watched(execution: Execution) -> Mapping[str, Stopped]:
     """Return the partitions that must no longer be consumed after a write, by group.
 
     - after a hand-over (to target groups): the source groups
@@ -52,17 +44,15 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """
     if execution.verb is Verb.HAND_OVER and execution.is_fail_over:
         return {}
-    found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
+    found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for source in chain.from_iterable(execution.sources().values()):
-            found[source.group][source.partition] = StoppedAt(source.partition, source.stopped_at)
+            found[source.group][source.partition] = source.stopped_at
     else:
         for change in execution.changes:
-            if change.source_group is not None:
-                continue
-            at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
-            found[change.group][at.partition] = at
-    return {group: [*stopped.values()] for group, stopped in found.items()}
+            if change.source_group is None:
+                found[change.group][change.topic_partition] = change.after.offset if change.after else None
+    return found
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
@@ -142,30 +132,31 @@ def _rounded_up(seconds: float) -> float:
 
 
 def _check_once(
-    reader: GroupReader, execution: Execution, at: Mapping[str, list[StoppedAt]]
+    reader: GroupReader, execution: Execution, at: Mapping[str, Stopped]
 ) -> tuple[Execution, list[str], bool]:
     """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
     Also returns the groups whose assignment is not known, because they are rebalancing, and whether any other group has
     members that may consume. at: of `watched`.
     """
-    topics = {group: {each.partition.topic for each in stopped} for group, stopped in at.items()}
-    failed: dict[str, MigrateGroupsError] = {}
-    wanted = {group: [each.partition for each in stopped] for group, stopped in at.items()}
+    topics = {group: {each.topic for each in stopped} for group, stopped in at.items()}
     # Each group is described before its offsets are read: a member that commits and then leaves between the two
     # readings shows in its commit. The other way round, neither would show it.
-    found = _answered(reader.describe_with_offsets(wanted), failed)
+    found, failed = without_errors(reader.describe_with_offsets(at), *_NOT_READABLE)
     descriptions = {group: each.description for group, each in found.items()}
     # If a group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
     rebalancing = [group for group, each in descriptions.items() if each.state not in ("Stable", "Empty", "Dead")]
-    every = _answered(reader.committed(dict.fromkeys(rebalancing), wait=False), failed) if rebalancing else {}
+    answers = reader.committed(dict.fromkeys(rebalancing), wait=False) if rebalancing else {}
+    every, not_read = without_errors(answers, *_NOT_READABLE)
     unclear = [group for group, offsets in every.items() if {each.topic for each in offsets} - topics[group]]
     committed: dict[str, CommittedOffsets] = {
-        group: {partition: each.offsets.get(partition) for partition in wanted[group]} for group, each in found.items()
+        group: {partition: each.offsets.get(partition) for partition in at[group]} for group, each in found.items()
     }
-    pending = {group: wanted[group] for group, each in found.items() if None in each.offsets.values()}
-    committed |= _answered(reader.committed(pending), failed) if pending else {}
+    pending = {group: at[group] for group, each in found.items() if None in each.offsets.values()}
+    settled, not_settled = without_errors(reader.committed(pending) if pending else {}, *_NOT_READABLE)
+    committed |= settled
+    failed |= not_read | not_settled
     is_live = False
     for group, stopped in at.items():
         if group in failed:
@@ -173,35 +164,19 @@ def _check_once(
             execution = execution.with_not_watched(f"group {group!r} could not be watched after the write: {error}")
             continue
         description = descriptions[group]
-        consumes = running(description, topics[group]) if description.exists and group not in unclear else []
+        consumes = running(description, topics[group]) if group not in unclear else []
         is_live = is_live or bool(consumes)
         reasons = [*consumes, *_commits_since(stopped, committed[group])]
         execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
     return execution, [group for group in unclear if group not in failed], is_live
 
 
-def _answered(answers: Mapping[str, T | MigrateGroupsError], failed: dict[str, MigrateGroupsError]) -> dict[str, T]:
-    """Return the answers without errors, and add the errors to ``failed``.
-
-    Raises the first error that is not `ClusterUnavailable` or `Refused`.
-    """
-    found: dict[str, T] = {}
-    for group, answer in answers.items():
-        if isinstance(answer, ClusterUnavailable | Refused):
-            failed[group] = answer
-        elif isinstance(answer, MigrateGroupsError):
-            raise answer
-        else:
-            found[group] = answer
-    return found
-
-
-def _commits_since(stopped: list[StoppedAt], committed: CommittedOffsets) -> list[str]:
+def _commits_since(stopped: Stopped, committed: CommittedOffsets) -> list[str]:
     """Return the sign that a group has committed since it stopped, as the end of a sentence; empty without a commit."""
     moved = [
-        f"{each.partition} {_from_to(each.offset, now.offset)}"
-        for each in stopped
-        if (now := committed[each.partition]) and now.offset != each.offset
+        f"{partition} {_from_to(offset, now.offset)}"
+        for partition, offset in stopped.items()
+        if (now := committed[partition]) and now.offset != offset
     ]
     if not moved:
         return []
@@ -262,7 +237,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     ``remarks``.
     """
     groups = by_group(execution.changes)
-    found = reader.committed({group: [change.topic_partition for change in put] for group, put in groups.items()})
+    found = reader.committed(partitions_by_group(execution.changes))
     for group, put in groups.items():
         now = found[group]
         if isinstance(now, ShareGroupStarted):
@@ -273,7 +248,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
             is_as_written = all(now[change.topic_partition] == change.after for change in put)
             if is_as_written or describe_group(reader, group).members:
                 continue
-        except (ClusterUnavailable, Refused) as error:
+        except _NOT_READABLE as error:
             execution = execution.remarked(
                 f"group {group!r} could not be read again after the watch: {error}; check it with snapshot"
             )

@@ -17,7 +17,7 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.log_ports import LogReader, OffsetsTopicReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.apis import Offers
-from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Wanted
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, Wanted
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -66,8 +66,12 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     second_client_lacks: str
     """Why the second client (confluent-kafka) can't log in to the cluster; empty if it can."""
 
-    def list_groups(self) -> Sequence[GroupListing]:
-        """Return all groups of any type that the client's principal may describe, sorted by name."""
+    def list_groups(self) -> Sequence[GroupDescription]:
+        """Return all groups of any type that the client's principal may describe, sorted by name.
+
+        Their members and assignors are left out, because ListGroups does not return them. The state is ``Unknown`` if
+        the brokers are older than Kafka 2.6 (KIP-518).
+        """
         ...
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:

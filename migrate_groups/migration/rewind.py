@@ -46,21 +46,12 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
         matching = matching_topics(topics, patterns)
     taken_at, cluster_id = clock.now(), reader.cluster_id()
     return SnapshotTable.of_rows(
-        Row(
+        Row.knowing(
             cluster_id=cluster_id,
             taken_at=taken_at,
-            group=None,
-            source_group=None,
-            group_state=None,
-            group_type=None,
             topic=name,
             topic_id=topics[name].topic_id,
             partition=partition,
-            offset=None,
-            leader_epoch=None,
-            metadata="",
-            log_start_offset=None,
-            log_end_offset=None,
         )
         for name in matching
         for partition in topics[name].partitions

@@ -30,7 +30,7 @@ from migrate_groups.migration.receipt_refusals import (
     run_of_return,
 )
 from migrate_groups.migration.started import say_over, started_since
-from migrate_groups.migration.ways_back.go_back import is_done, plan_way_back
+from migrate_groups.migration.ways_back.go_back import left_to_do
 from migrate_groups.migration.write_result import result_of
 from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.check import Verdict
@@ -278,9 +278,9 @@ def _hand_over(clusters: Clusters[GroupReader], file: ReceiptFile, said: _Said) 
 
 
 def _way_back(clusters: Clusters[GroupReader], verb: Verb, file: ReceiptFile, clock: Clock, said: _Said) -> str:
-    if is_done(clusters, file, verb, said):
+    plan = left_to_do(clusters, verb, file, clock, said)
+    if plan is None:
         return ""
-    plan = plan_way_back(clusters, verb, file, clock)
     refuse_forbidden(plan.refusals(at_the_write=False))
     pending = [check.name for check in plan.checks if check.verdict is Verdict.PENDING]
     return _what_it_does(plan) + (f"; pending: {', '.join(pending)}" if pending else "")

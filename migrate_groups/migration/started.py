@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, raise_first
+from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, without_errors
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
@@ -13,8 +13,7 @@ from migrate_groups.migration.guard import Consumed, consumed_since
 from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.planning.change import Relation
+from migrate_groups.planning.change import Relation, by_group, partitions_by_group
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
@@ -49,10 +48,13 @@ def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started 
     written = receipt.last_hand_over.changes if receipt.last_hand_over else ()
     if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in written):
         return None
-    targets = sorted(_targets(execution))
-    answers = reader.committed({group: _partitions(execution, group) for group in targets})
-    shares = {group for group, answer in answers.items() if isinstance(answer, ShareGroupStarted)}
-    now = raise_first({group: answer for group, answer in answers.items() if group not in shares})
+    # Groups that got offsets without a source group, as for a replay, are not target groups of the hand-over.
+    of_groups = by_group(execution.changes)
+    targets = sorted(
+        group for group, of_it in of_groups.items() if execution.translation or any(each.source_group for each in of_it)
+    )
+    answers = reader.committed(partitions_by_group(change for group in targets for change in of_groups[group]))
+    now, shares = without_errors(answers, ShareGroupStarted)
     described = describe_groups(reader, targets)
     topics = reader.describe_topics({change.topic for change in execution.changes})
     added = committed_by_order(reader, [order for order in receipt.added(topics) if order[0] not in shares])
@@ -63,7 +65,7 @@ def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started 
         if group in shares
         or described[group].members
         or group in on_added
-        or _has_committed_since(execution, group, now[group])
+        or any(each.relation(now[group][each.topic_partition]) is Relation.AHEAD for each in of_groups[group])
     )
     if not groups:
         return None
@@ -129,25 +131,3 @@ def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:
         elif change.source_committed is None or change.source_committed.offset != row.offset:
             differences.append(f"{row.source_group} {name} was at {change.handed_over_at}, is at {row.offset}")
     return differences
-
-
-def _targets(execution: Execution) -> set[str]:
-    # Groups that got offsets without a source group, as for a replay, are not target groups of the hand-over.
-    has_source = execution.translation is not None
-    return {change.group for change in execution.changes if has_source or change.source_group is not None}
-
-
-def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
-    return [change.topic_partition for change in execution.changes if change.group == group]
-
-
-def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
-    """Return whether a target group has committed a higher offset than the hand-over wrote, for any partition.
-
-    An offset that the group had before the hand-over, or that this tool wrote, does not count.
-    """
-    return any(
-        change.relation(now[change.topic_partition]) is Relation.AHEAD
-        for change in execution.changes
-        if change.group == group
-    )

@@ -16,7 +16,7 @@ from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, Of
 from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition, offset_in_words
-from migrate_groups.planning.change import Change, Outcome, by_group
+from migrate_groups.planning.change import Change, Outcome, by_group, partitions_by_group
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import named
@@ -107,7 +107,7 @@ def send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping
         if wanted and all(wanted.values()):
             answers |= (writer.alter_share_offsets if is_share else writer.alter_offsets)(wanted)
         elif wanted:
-            partitions = {group: [each.topic_partition for each in of_group] for group, of_group in of_kind.items()}
+            partitions = partitions_by_group(change for of_group in of_kind.values() for change in of_group)
             answers |= (writer.delete_share_offsets if is_share else writer.delete_offsets)(partitions)
     return answers
 
@@ -139,11 +139,8 @@ def _found(
     reader: OffsetsReader, changes: Sequence[Change]
 ) -> Iterator[tuple[Change, CommittedOffset | MigrateGroupsError | None]]:
     """Yield each change with its group's committed offset now (None: no offset), or with the error of reading it."""
-    groups = by_group(changes)
-    found = reader.committed(
-        {group: [change.topic_partition for change in of_group] for group, of_group in groups.items()}
-    )
-    for group, of_group in groups.items():
+    found = reader.committed(partitions_by_group(changes))
+    for group, of_group in by_group(changes).items():
         answer = found[group]
         for change in of_group:
             yield change, answer if isinstance(answer, MigrateGroupsError) else answer[change.topic_partition]
@@ -235,10 +232,7 @@ class _SecondReading:
         if second is None:
             self._answers.put(None)
             return
-        groups = {
-            group: [change.topic_partition for change in of_group]
-            for group, of_group in by_group([e for e in _of_both(execution) if e.outcome in _MAY_BE_THERE]).items()
-        }
+        groups = partitions_by_group(each for each in _of_both(execution) if each.outcome in _MAY_BE_THERE)
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:

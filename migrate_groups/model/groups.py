@@ -25,27 +25,6 @@ TYPES = ("classic", "consumer", "share", "streams")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupListing:
-    """A group in the answer of ListGroups, with state and types as Kafka names them, such as ``Stable``.
-
-    - state: ``Unknown`` if the brokers are older than Kafka 2.6 (KIP-518).
-    - group_type: ``classic`` if the brokers do not return the type (KIP-848).
-    """
-
-    group: str
-    state: str
-    group_type: str
-    protocol_type: str
-
-    @property
-    def description(self) -> GroupDescription:
-        """The group as a `GroupDescription` without members and assignor, which ListGroups does not return."""
-        return GroupDescription(
-            group=self.group, state=self.state, group_type=self.group_type, protocol_type=self.protocol_type
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A member of a group as its coordinator reports it (docs/kafka-behaviour.md#members-and-states).
 

@@ -92,11 +92,6 @@ def journal_group(group: str) -> str:
     return f"{_JOURNALS}{group}"
 
 
-def is_journal(group: str) -> bool:
-    """Return whether the name is that of a journal."""
-    return group.startswith(_JOURNALS)
-
-
 def probe_group(number: int, partitions: int) -> str:
     """Return the name of the group whose commits this tool appends to partition ``number`` of ``__consumer_offsets``.
 

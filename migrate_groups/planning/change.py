@@ -270,6 +270,11 @@ def share_groups(changes: Iterable[Change]) -> list[str]:
     return sorted({change.group for change in changes if change.is_share})
 
 
+def partitions_by_group(changes: Iterable[Change]) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of the changes by group, in the same order."""
+    return {group: [change.topic_partition for change in of_it] for group, of_it in by_group(changes).items()}
+
+
 def by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
     """Return the changes by group, in the same order."""
     groups: dict[str, list[Change]] = defaultdict(list)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+import msgspec
 
 
 class Verdict(StrEnum):
@@ -30,10 +32,13 @@ Judgement = tuple[Verdict, str]
 """The verdict of a check, and its reason: what the check found, and what the user can do about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The verdict of a named check. reason: what the check found, and what the user can do about it."""
+# Plan files have these values as they are.
+class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """The verdict of a check.
 
-    name: str
+    name: the check. reason: what it found, and what the user can do about it.
+    """
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
     verdict: Verdict
     reason: str

@@ -74,17 +74,8 @@ def _absent(wanted: Sequence[Change], survey: Survey) -> list[Change]:
     for each in wanted:
         present[each.group, each.topic][each.partition] = each
     return [
-        Change(
-            group=group,
-            source_group=like.source_group,
-            is_share=like.is_share,
-            topic=topic,
-            partition=partition,
-            origin=Origin.ABSENT,
-            cluster_id=like.cluster_id,
-            topic_id=like.topic_id,
-        )
-        for (group, topic), of_topic in present.items()
+        structs.replace(like, partition=partition, origin=Origin.ABSENT, wanted=None)
+        for (_, topic), of_topic in present.items()
         if topic in survey.topics
         and (like := next((each for each in of_topic.values() if each.source_group is not None), None)) is not None
         for partition in survey.topics[topic].partitions

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
+from msgspec import structs
 
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.planning.change import Action, Change, share_groups
@@ -109,7 +110,7 @@ class Plan(Write):
         This is for a plan that is shown while groups still run.
         """
         checks = tuple(
-            replace(check, verdict=Verdict.PENDING)
+            structs.replace(check, verdict=Verdict.PENDING)
             if check.name in names and check.verdict is Verdict.REFUSE
             else check
             for check in self.checks

@@ -151,15 +151,25 @@ def result(found: Comparison) -> Result:
         Line(f"{status}, {counted(number, 'partition')}: {reason}")
         for (status, reason), number in reasons.most_common()
     ]
-    totals = Line(_totals([each for _, each in found.partitions]))
+    statuses = Counter(each.status for each in positions)
+    again, skipped = _sum(each.counts.again for each in positions), _sum(each.counts.skipped for each in positions)
+    aborted = sum(each.counts.aborted for each in positions)
+    totals = [counted(len(positions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
+    if again is not None:
+        read = counted(again, "record")
+        totals.append(f"from the committed offsets on the target {read} read again, {skipped or 0:,} skipped")
+    if without := sum(each.there is None for _, each in found.partitions):
+        totals.append(f"{counted(without, 'partition')} without a committed offset there")
+    if aborted:
+        totals.append(f"{counted(aborted, 'aborted record')} delivered as committed")
     is_same = not found.off and not found.unknown
     figures = {
         "partitions": len(positions),
-        "exact offsets": sum(each.status is Status.EXACT for each in positions),
-        "read again": _sum(each.counts.again for each in positions),
-        "skipped": _sum(each.counts.skipped for each in positions),
+        "exact offsets": statuses[Status.EXACT],
+        "read again": again,
+        "skipped": skipped,
         "copies": sum(each.counts.copies for each in positions),
-        "aborted, delivered": sum(each.counts.aborted for each in positions),
+        "aborted, delivered": aborted,
     }
     return Result(
         document=CompareDocument(
@@ -171,7 +181,7 @@ def result(found: Comparison) -> Result:
         verdict=Verdict("same" if is_same else "not the same", conclusion(found), is_same),
         places={"From cluster": found.source_cluster, "to cluster": found.target_cluster},
         figures={name: COUNT.of(figure) for name, figure in figures.items()},
-        parts=[table, *lines, totals],
+        parts=[table, *lines, Line("; ".join(totals))],
         whole=whole,
     )
 
@@ -198,24 +208,6 @@ def page(found: Comparison) -> str:
         offsets=replace(shown.tables[0], columns=[status, *columns, REASON]),
         most_offsets=_MOST_ON_PAGE,
     )
-
-
-def _totals(partitions: Sequence[TranslatedOffset]) -> str:
-    statuses = Counter(each.position.status for each in partitions)
-    known = [each.position.counts for each in partitions if each.position.counts.again is not None]
-    again, skipped = sum(each.again or 0 for each in known), sum(each.skipped or 0 for each in known)
-    aborted = sum(each.position.counts.aborted for each in partitions)
-    without = sum(each.there is None for each in partitions)
-    parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
-    if known:
-        parts.append(
-            f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped"
-        )
-    if without:
-        parts.append(f"{counted(without, 'partition')} without a committed offset there")
-    if aborted:
-        parts.append(f"{counted(aborted, 'aborted record')} delivered as committed")
-    return "; ".join(parts)
 
 
 def _topic(group: str, partitions: Sequence[TranslatedOffset]) -> _Topic:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Without pyarrow, which takes long to import.
 from datetime import datetime, timedelta
+from typing import Any
 
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.schema import UNKNOWN_STATE
@@ -36,6 +37,11 @@ class Row(PartitionValue, frozen=True, kw_only=False):
     log_start_offset: int | None
     log_end_offset: int | None
     oldest_unconsumed_at: datetime | None = None
+
+    @staticmethod
+    def knowing(**known: Any) -> Row:
+        """Return a row with these values. Any other value is not known, and the metadata is empty."""
+        return Row(**{**dict.fromkeys(Row.__struct_fields__), "metadata": "", **known})
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -12,7 +12,7 @@ import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.model.offsets_topic import is_journal
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
@@ -136,7 +136,7 @@ def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monk
 
 
 def is_claim(offsets) -> bool:
-    return all(map(is_journal, offsets))
+    return all(group.startswith(journal_group("")) for group in offsets)
 
 
 def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli, monkeypatch):

@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from migrate_groups.migration.advise.after import Split, compare
-from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
-from migrate_groups.migration.advise.propose import Suggestion
+from migrate_groups.migration.advise.propose import ClientSetting, Suggestion
 from migrate_groups.show import after_split, costs
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment

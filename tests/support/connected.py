@@ -11,7 +11,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.offsets_topic import is_journal
+from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.cli import CliHere
 from tests.support.in_memory import InMemoryCluster
@@ -51,7 +51,7 @@ class Connected(CliHere):
         claim = self.cluster.alter
 
         def refuse(group, partitions):
-            if is_journal(group):
+            if group.startswith(journal_group("")):
                 return claim(group, partitions)
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
 

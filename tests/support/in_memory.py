@@ -16,7 +16,7 @@ from migrate_groups.migration.log_ports import LogReader
 from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, HeldGroup, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.apis import ALL_OFFERED, Offers
-from migrate_groups.model.groups import GroupDescription, GroupListing, GroupWithOffsets, Member, Wanted, with_offsets
+from migrate_groups.model.groups import GroupDescription, GroupWithOffsets, Member, Wanted, with_offsets
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     CommittedOffset,
@@ -288,14 +288,8 @@ class InMemoryCluster:
     def cluster_id(self) -> str:
         return self._cluster_id
 
-    def list_groups(self) -> Sequence[GroupListing]:
-        described = [self.description(group) for group in sorted(self._groups)]
-        return [
-            GroupListing(
-                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
-            )
-            for each in described
-        ]
+    def list_groups(self) -> Sequence[GroupDescription]:
+        return [replace(self.description(group), members=(), assignor="") for group in sorted(self._groups)]
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
         return _each(groups, self._described)

@@ -15,8 +15,7 @@ from migrate_groups.errors import GroupNotFound, Refused, Undetermined
 from migrate_groups.files import split_toml
 from migrate_groups.files.split_toml import to_toml
 from migrate_groups.migration.advise.application import applications
-from migrate_groups.migration.advise.client_settings import client_settings
-from migrate_groups.migration.advise.propose import propose
+from migrate_groups.migration.advise.propose import client_settings, propose
 from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, advise
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition

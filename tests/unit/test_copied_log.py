@@ -50,7 +50,7 @@ def test_a_copied_log_of_a_later_version_is_refused(tmp_path):
     CopiedLog.load_with_starts(folder, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     path = folder / "000000.parquet"
     table = pq.read_table(path)
-    metadata = {name: text.replace(b'"version": 1', b'"version": 2') for name, text in table.schema.metadata.items()}
+    metadata = {name: text.replace(b'"version":1', b'"version":2') for name, text in table.schema.metadata.items()}
     pq.write_table(table.replace_schema_metadata(metadata), path)
     with pytest.raises(InvalidInput) as raised:
         CopiedLog.load(folder, "cluster")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.predicted_costs import judge_costs
-from migrate_groups.migration.advise.propose import Suggestion
+from migrate_groups.migration.advise.propose import ClientSetting, Suggestion
 from migrate_groups.show import costs, markdown
 from migrate_groups.show.costs import page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription

@@ -14,6 +14,7 @@ from migrate_groups.files.runs import copied_log, plan_json, receipt_json, stop_
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.strict_json import OptionsJson
+from migrate_groups.planning.check import Check
 from migrate_groups.planning.outage import FirstSign, Outage
 from migrate_groups.schema import OLDEST_UNCONSUMED, SNAPSHOT
 
@@ -46,7 +47,7 @@ def test_the_columns_of_a_snapshot_have_their_types():
     "struct",
     [
         plan_json.PlanJson,
-        plan_json.CheckJson,
+        Check,
         ChangeJson,
         CommittedJson,
         OptionsJson,

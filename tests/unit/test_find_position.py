@@ -9,9 +9,8 @@ import pytest
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.mirrors.find_position import find_position
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
-from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.mirrors.position import Counts, Method, Position, Status
-from migrate_groups.model.renames import Rename
+from migrate_groups.model.renames import Rename, names_of_copies
 
 
 def part(text: str, start: int = 0, *, aborted: str = "", tombstones: str = "") -> LogPart:

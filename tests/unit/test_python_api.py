@@ -72,11 +72,9 @@ def test_a_time_has_the_checks_of_the_command(cluster, moment, complaint):
     """
     taken = cluster.snapshot("old")
     with pytest.raises(mg.UsageError, match=complaint):
-        taken.rewind(cluster, mg.ToTime(moment))
-    with pytest.raises(mg.UsageError, match=complaint):
         cluster.rewind(taken, mg.ToTime(moment))
-    assert [row.offset for row in taken.rewind(cluster, mg.ToTime(NOW - 3000))] == [7, 7]
-    assert [row.offset for row in taken.rewind(cluster, mg.ToTime(NOW))] == [10, 10]
+    assert [row.offset for row in cluster.rewind(taken, mg.ToTime(NOW - 3000))] == [7, 7]
+    assert [row.offset for row in cluster.rewind(taken, mg.ToTime(NOW))] == [10, 10]
 
 
 @pytest.mark.parametrize("kind", [mg.ToTime, mg.ToOffset, mg.ShiftBy])
@@ -98,7 +96,7 @@ def test_a_target_of_another_type_is_refused(cluster):
     """A rewind refuses a target that is a text, a number, or a class such as `ToEarliest` instead of an instance."""
     for wrong in (mg.ToEarliest, "earliest", 5):
         with pytest.raises(mg.UsageError, match=r"target is .*; expected one such as ToEarliest\(\) or ToOffset\(42\)"):
-            cluster.snapshot("old").rewind(cluster, wrong)
+            cluster.rewind(cluster.snapshot("old"), wrong)
 
 
 def test_an_unknown_past_end_is_refused(cluster):
@@ -106,7 +104,7 @@ def test_an_unknown_past_end_is_refused(cluster):
     wrong: Any = "bogus"
     for target in (mg.ToTime(NOW), mg.ToEarliest()):
         with pytest.raises(mg.UsageError, match="past_end is 'bogus'; expected one of end, skip, fail"):
-            cluster.snapshot("old").rewind(cluster, target, past_end=wrong)
+            cluster.rewind(cluster.snapshot("old"), target, past_end=wrong)
 
 
 @pytest.mark.parametrize("seconds", [math.nan, -1, math.inf, 25 * 86400, "10s", True, None])

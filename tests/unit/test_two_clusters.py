@@ -16,11 +16,10 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back.go_back import go_back
-from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.renames import Rename
+from migrate_groups.model.renames import Rename, names_of_copies
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.claims import Claim, ClaimState, decode, encode
 from migrate_groups.planning.options import WriteOptions

@@ -15,7 +15,6 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.typed_command import CONNECTION, without_dry_run
 from migrate_groups.cli.write_options import AppliedOptions
@@ -213,6 +212,8 @@ def _source(
     to_group: the target groups; if empty, each row's ``group`` is its target group. given: the write options on the
     command line, by name. Raises `UsageError` if FILE and ``--from-group`` are both given or both missing.
     """
+    from migrate_groups.files.runs.run_dir import IN_RECEIPT, file_name
+
     if from_group:
         source = options.one_group(from_group, "--from-group")
         if file is not None:
@@ -220,13 +221,14 @@ def _source(
         if no_source_group:
             raise UsageError(f"--no-source-group contradicts --from-group {source}: pass one of them")
         read = plans.application_of_group(source, given, to_group, fan_out=fan_out)
-        receipt = Path(f"{in_file_name([source])}.{in_file_name(to_group)}.receipt.json")
+        old, new = file_name(source, most=IN_RECEIPT), file_name(*to_group, most=IN_RECEIPT)
+        receipt = Path(f"{old}.{new}.receipt.json")
         return _Source(read, receipt, "the same command")
     if file is None:
         raise UsageError("no offsets to write: name a FILE, or the old group with --from-group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     plans.check_source_groups(wanted, file, no_source_group=no_source_group)
-    targets = in_file_name(to_group)
+    targets = file_name(*to_group, most=IN_RECEIPT)
     is_stream = str(file) == "-" or _STREAMS & {file, *file.parents}
     beside = None if is_stream else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
     return _Source(lambda *_: wanted, beside, f"the same command with a new snapshot in {file}")

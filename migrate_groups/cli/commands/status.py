@@ -51,15 +51,13 @@ def status(
     """
     from migrate_groups.cli.fleet_output import ERRORS
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.migration.clusters import Clusters
     from migrate_groups.migration.hand_over.fleet import Part, work_on_each
     from migrate_groups.show import run_status as views
 
     target.check()
     several = RunDir(run).of_groups()
     parts: Sequence[Part[RunStatus]] = []
-    with connection.open_reader() as reader, target.reader_if_named(connection) as there:
-        clusters = Clusters(reader, there or reader)
+    with target.open_readers(connection) as clusters:
         if several:
 
             def look(part: Part[RunStatus], clock: Clock) -> RunStatus:
@@ -70,7 +68,7 @@ def status(
         else:
             found = _of_run(run, clusters)
             shown = views.status(found, run, _lines(run, found.receipt))
-        warn_of_hidden_topics(reader)
+        warn_of_hidden_topics(clusters.source)
     show_as(output_format, shown)
     if failed := [part.error.exit_code for part in parts if part.error]:
         raise ERRORS[failed[0]](f"{len(failed)} of {counted(len(parts), 'run')} not known: see the errors in the table")

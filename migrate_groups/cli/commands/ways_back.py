@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -16,7 +16,6 @@ from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.plans import conclude_dry_run
-from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import MOST_RECORDS, MaxRecords, TargetCluster
 from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import UsageError
@@ -24,8 +23,6 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.clusters import Clusters
-    from migrate_groups.migration.ports import Clients, GroupReader
     from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
@@ -71,7 +68,7 @@ def rollback(
     by = written_by(reference)
     terminal = Terminal(yes=yes, output_format=output_format, write="Restore", by=by, events=events)
     target.check()
-    done = _go(run, Verb.ROLLBACK, connection, terminal, dry_run=dry_run, target=target)
+    done = _go(run, _WayBack(Verb.ROLLBACK), connection, terminal, dry_run=dry_run, target=target)
     if done and not done.is_of_deletion:
         changes = [*done.executions[-1].changes]
         kept = {change.group for change in changes if change.after is not None or change.is_share}
@@ -116,10 +113,11 @@ def hand_back(
     seconds = parse_duration(wait, "--wait")
     terminal = Terminal(yes=yes, output_format=output_format, by=written_by(reference), events=events)
     target.check(alone="--max-records" if max_records != MOST_RECORDS else None)
+    way = _WayBack(Verb.HAND_BACK, seconds, max_records=max_records)
     if target.is_named:
-        _move_back(run, connection, target, terminal, MoveBack(seconds, max_records), dry_run=dry_run)
+        _move_back(run, way, connection, terminal, dry_run=dry_run, target=target)
         return
-    done = _go(run, Verb.HAND_BACK, connection, terminal, dry_run=dry_run, wait=seconds)
+    done = _go(run, way, connection, terminal, dry_run=dry_run)
     if done:
         left = {
             group for (group, *_), partition in done.partition_states.items() if partition.state is State.HANDED_BACK
@@ -196,7 +194,7 @@ def delete_offsets(
         if topic or settle or receipt:
             raise UsageError("--topic, --settle and --receipt go with --group, not with RUN")
         target.check()
-        _go(run, Verb.DELETE_OFFSETS, connection, terminal, dry_run=dry_run, target=target)
+        _go(run, _WayBack(Verb.DELETE_OFFSETS), connection, terminal, dry_run=dry_run, target=target)
         return
     if target.is_named:
         raise UsageError("--to-bootstrap-server and --to-command-config go with RUN, not with --group")
@@ -207,12 +205,15 @@ def delete_offsets(
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: rollback reads the receipt; name a file")
     named = options.one_group(group)
-    path = receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
+    from migrate_groups.files.runs.run_dir import IN_RECEIPT, file_name
     from migrate_groups.migration.ways_back.delete_group_offsets import OffsetsToDelete
     from migrate_groups.snapshots.selection import TopicPattern
 
+    path = receipt or Path(f"{file_name(named, most=IN_RECEIPT)}.delete-offsets.receipt.json")
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
-    _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, terminal, dry_run=dry_run)
+    deletion = OffsetsToDelete(group=named, topics=patterns, settle=seconds)
+    if _go(path, _WayBack(Verb.DELETE_OFFSETS, deletion=deletion), connection, terminal, dry_run=dry_run):
+        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
 
 
 def _delete_groups(groups: Collection[str]) -> str:
@@ -223,91 +224,72 @@ def _delete_groups(groups: Collection[str]) -> str:
     )
 
 
-def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, terminal: Terminal, *, dry_run: bool) -> None:
-    """Show what ``delete-offsets --group`` would delete, and delete it unless this is a dry run.
+class _WayBack(NamedTuple):
+    """A rollback, hand-back or delete-offsets.
 
-    path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
+    wait: seconds that a hand-back waits for the groups to stop. deletion: what ``delete-offsets --group`` deletes.
+    max_records: as in `Mirror`, if the group moves back to another cluster.
     """
-    from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.migration.clusters import one_cluster
-    from migrate_groups.migration.ways_back.go_back import go_back, nothing_to_delete, plan_way_back
-    from migrate_groups.migration.write_result import result_of
-    from migrate_groups.planning.run_states import Verb
 
-    terminal.sources = [wanted.group]
-    written.run.set(path)
-    if dry_run:
-        with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
-            warn_of_hidden_topics(reader)
-            plan = plan_way_back(one_cluster(reader), Verb.DELETE_OFFSETS, file, SystemClock(), wanted)
-        if nothing_to_delete(plan, file, terminal):
-            terminal.show_receipt(file.receipt)
-            return
-        terminal.dry_run(plan, lambda: ())
-        conclude_dry_run(plan)
-        return
-    terminal.check_can_be_asked()
-    with open_receipt(path, by=terminal.by) as file:
-        with connection.open_writer() as clients:
-            warn_of_hidden_topics(clients.writer)
-            clusters = one_cluster(clients)
-            execution = go_back(clusters, Verb.DELETE_OFFSETS, file, SystemClock(), terminal, deletion=wanted)
-        if execution is None:
-            terminal.show_receipt(file.receipt)
-            return
-        terminal.show_result(result_of(execution, file))
-        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
+    verb: Verb
+    wait: float = 0.0
+    deletion: OffsetsToDelete | None = None
+    max_records: int = MOST_RECORDS
 
 
 def _go(
     run: Path,
-    verb: Verb,
+    way: _WayBack,
     connection: Connection,
     terminal: Terminal,
     *,
     dry_run: bool,
-    wait: float = 0.0,
     target: TargetCluster = _NO_TARGET,
 ) -> Receipt | None:
-    """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
+    """Show the plan of a way back, and write it unless this is a dry run.
 
-    run: the run directory of ``migrate``, or the file that records the hand-over. wait: seconds that a hand-back
-    waits for the groups to stop. target: the cluster of the new groups, if it is another one. Returns the receipt;
-    None: nothing was written.
+    run: the run directory of ``migrate``, or the file that records the hand-over; of a deletion without a hand-over the
+    file for the receipt. target: the cluster of the new groups, if it is another one. Returns the receipt; None:
+    nothing was written.
     """
     from migrate_groups.cli.fleet_back import FleetBack
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
-    from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
+    from migrate_groups.migration.ways_back.go_back import go_back, left_to_do
     from migrate_groups.migration.write_result import result_of
     from migrate_groups.planning.run_states import Verb
 
-    if several := RunDir(run).several():
+    verb, wait, deletion, _ = way
+    if deletion is None and (several := RunDir(run).several()):
         fleet = FleetBack(verb=verb, runs=several, terminal=terminal, clock=SystemClock(), wait=wait)
         if dry_run:
-            fleet.dry_run(_readers(connection, target))
+            fleet.dry_run(target.open_readers(connection))
         else:
             terminal.check_can_be_asked()
-            fleet.write(_open(connection, target))
+            fleet.write(target.open_writers(connection))
         return None
     written.run.set(run)
-    with open_receipt(receipt_in(run), read_only=dry_run, must_exist=True, by=terminal.by) as file:
+    path = receipt_in(run) if deletion is None else run
+    with open_receipt(path, read_only=dry_run, must_exist=deletion is None, by=terminal.by) as file:
         if not dry_run:
             terminal.check_can_be_asked()
-        terminal.sources = file.receipt.source_groups
+        terminal.sources = file.receipt.source_groups if deletion is None else [deletion.group]
         terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
         if dry_run:
-            with _readers(connection, target) as readers:
-                done = is_done(readers, file, verb, terminal)
-                plan = None if done else plan_way_back(readers, verb, file, SystemClock())
+            with target.open_readers(connection) as readers:
+                if deletion is not None:
+                    warn_of_hidden_topics(readers.source)
+                plan = left_to_do(readers, verb, file, SystemClock(), terminal, deletion)
             if plan is None:
                 terminal.show_receipt(file.receipt)
                 return None
             terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None
-        with _open(connection, target) as clusters:
-            execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait)
+        with target.open_writers(connection) as clusters:
+            if deletion is not None:
+                warn_of_hidden_topics(clusters.source.writer)
+            execution = go_back(clusters, verb, file, SystemClock(), terminal, wait=wait, deletion=deletion)
         if execution is None:
             terminal.show_receipt(file.receipt)
             return None
@@ -315,18 +297,8 @@ def _go(
         return file.receipt
 
 
-class MoveBack(NamedTuple):
-    """How to move a group back to its cluster.
-
-    wait: the most seconds until it has stopped. max_records: as in `Mirror`.
-    """
-
-    wait: float
-    max_records: int
-
-
 def _move_back(
-    run: Path, connection: Connection, target: TargetCluster, terminal: Terminal, how: MoveBack, *, dry_run: bool
+    run: Path, way: _WayBack, connection: Connection, terminal: Terminal, *, dry_run: bool, target: TargetCluster
 ) -> None:
     """Show the plan to move a group back to its cluster, and carry it out unless this is a dry run.
 
@@ -347,31 +319,12 @@ def _move_back(
     with ExitStack() as stack:
         there = stack.enter_context(target.connection(connection).open_side(writes=not dry_run))
         here = stack.enter_context(connection.open_side())
-        mirror = Mirror(there, here, most_records=how.max_records)
+        mirror = Mirror(there, here, most_records=way.max_records)
         wanted = move_back(receipt, path.parent, mirror)
-        wanted = replace(wanted, wait=how.wait, by=terminal.by)
+        wanted = replace(wanted, wait=way.wait, by=terminal.by)
         one = HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
         if dry_run:
             if plan := one.dry_run(stack.enter_context(connection.open_reader())):
                 conclude_dry_run(plan)
             return
         one.conclude(one.write(stack.enter_context(connection.open_writer())))
-
-
-@contextmanager
-def _readers(connection: Connection, target: TargetCluster) -> Iterator[Clusters[GroupReader]]:
-    """Yield the readers of a way back. target: the cluster of the new groups, if it is another one."""
-    from migrate_groups.migration.clusters import Clusters
-
-    with connection.open_reader() as reader, target.reader_if_named(connection) as there:
-        yield Clusters(reader, there or reader)
-
-
-@contextmanager
-def _open(connection: Connection, target: TargetCluster) -> Iterator[Clusters[Clients]]:
-    """Yield the clients of a way back. target: the cluster of the new groups, if it is another one."""
-    from migrate_groups.migration.clusters import Clusters
-
-    there = target.connection(connection).open_writer() if target.is_named else nullcontext()
-    with connection.open_writer() as here, there as of_target:
-        yield Clusters(here, of_target or here)

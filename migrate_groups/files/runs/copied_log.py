@@ -6,7 +6,6 @@ writes another file for the same analysis: log end offsets at several times.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,6 +23,7 @@ from migrate_groups.files.lock import locked
 from migrate_groups.files.parquet import table_of, write_table
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.planning import typed_json
 from migrate_groups.text import named
 
 if TYPE_CHECKING:
@@ -57,6 +58,27 @@ _METADATA = b"migrate-groups"
 _VERSION = 1
 """The version of the format. A later one adds columns or values that a reader may not ignore."""
 _LOG_ENDS_AT_ONCE = 100_000
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: int
+
+
+class _State(_Version, frozen=True, kw_only=True):
+    """The metadata of a file: the copied log as of this file, and the offsets at which the file begins."""
+
+    cluster_id: str
+    starts: Mapping[int, int]
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    consistent: Mapping[int, Sequence[tuple[int, int]]]
+    topic_id: str | None
+    held_back: Mapping[int, int]
+    copied_at: datetime | None
+    followers: Mapping[int, int]
+
+
+_AS_THEY_ARE = [name for name in _State.__struct_fields__ if name not in ("version", "begins")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,19 +212,8 @@ class CopiedLog:
         """
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
         # In the same file as the records, so that both are always written together.
-        state = {
-            "version": _VERSION,
-            "cluster_id": self.cluster_id,
-            "starts": {str(number): start for number, start in self.starts.items()},
-            "begins": {str(number): begin for number, begin in self.ends.items()},
-            "ends": {str(number): end for number, end in grown.ends.items()},
-            "consistent": {str(number): ranges for number, ranges in self.consistent.items()},
-            "topic_id": self.topic_id,
-            "held_back": {str(number): held for number, held in self.held_back.items()},
-            "copied_at": self.copied_at and self.copied_at.isoformat(),
-            "followers": {str(number): broker for number, broker in self.followers.items()},
-        }
-        table = table_of(rows, SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
+        state = _State(version=_VERSION, begins=self.ends, **{name: getattr(grown, name) for name in _AS_THEY_ARE})
+        table = table_of(rows, SCHEMA.with_metadata({_METADATA: msgspec.json.encode(state)}))
         write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
         return grown
 
@@ -259,33 +270,17 @@ def _described(path: Path) -> tuple[CopiedLog, Mapping[int, int]]:
     """Return the copied log as a file describes it, and by partition number the offset at which the file begins."""
     try:
         schema = pq.read_schema(path)
-        state = json.loads((schema.metadata or {})[_METADATA])
-        if state["version"] > _VERSION:
+        metadata = (schema.metadata or {})[_METADATA]
+        if (version := typed_json.decode(metadata, _Version).version) > _VERSION:
             raise InvalidInput(
-                f"{path} has format version {state['version']}, but this version of migrate-groups reads {_VERSION}: "
+                f"{path} has format version {version}, but this version of migrate-groups reads {_VERSION}: "
                 "install the version that wrote the file, or name another folder with --log"
             )
-        starts, begins, ends = (
-            {int(number): int(at) for number, at in state[name].items()} for name in ("starts", "begins", "ends")
-        )
-        consistent = {
-            int(number): [(int(first), int(end)) for first, end in ranges]
-            for number, ranges in state["consistent"].items()
-        }
-        found = CopiedLog(
-            folder=path.parent,
-            cluster_id=state["cluster_id"],
-            starts=starts,
-            ends=ends,
-            consistent=consistent,
-            topic_id=state["topic_id"],
-            held_back={int(number): int(held) for number, held in state["held_back"].items()},
-            copied_at=state["copied_at"] and datetime.fromisoformat(state["copied_at"]),
-            followers={int(number): int(broker) for number, broker in state["followers"].items()},
-            files=int(path.stem),
-        )
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        state = typed_json.decode(metadata, _State)
+        kept = {name: getattr(state, name) for name in _AS_THEY_ARE}
+        found = CopiedLog(folder=path.parent, files=int(path.stem), **kept)
+    except (pa.ArrowException, msgspec.MsgspecError, OSError, ValueError, KeyError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error
     if lacking := [name for name in SCHEMA.names if name not in schema.names]:
         raise InvalidInput(f"{path} lacks {named('column', lacking)}: name another folder with --log")
-    return found, begins
+    return found, state.begins

@@ -34,17 +34,6 @@ class PlanFile:
     rows: SnapshotTable
 
 
-class CheckJson(strict_json.Strict, frozen=True):
-    """The verdict of a check.
-
-    name: the check. reason: what was found, and the option that allows it if there is one.
-    """
-
-    name: Name
-    verdict: Verdict
-    reason: str
-
-
 def _row_type() -> type[msgspec.Struct]:
     """Return the type of a row in a plan file. It has the columns of a snapshot, and its ``group`` is never null."""
     kinds: dict[Kind, Any] = {
@@ -84,7 +73,7 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     content: str
     verdict: Verdict
     options: strict_json.OptionsJson  # type: ignore[valid-type]  # made from WriteOptions
-    checks: tuple[CheckJson, ...]
+    checks: tuple[Check, ...]
     changes: tuple[ChangeJson, ...]
     translations: tuple[TranslatedJson, ...]
     rows: tuple[RowJson, ...]  # type: ignore[valid-type]  # made from the schema
@@ -105,7 +94,7 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
             content=plan.content,
             verdict=plan.verdict,
             options=strict_json.options_json(plan.options),
-            checks=tuple(CheckJson(check.name, check.verdict, check.reason) for check in plan.checks),
+            checks=plan.checks,
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
             translations=translation_json.lines(plan.translation),
             rows=tuple(RowJson(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows),
@@ -132,7 +121,7 @@ def read(data: bytes, name: str) -> PlanFile:
         options=strict_json.options(document.options, name),
         changes=tuple(map(change_json.value, document.changes)),
         translation=translation_json.value(document.source, document.translations),
-        checks=tuple(Check(name=check.name, verdict=check.verdict, reason=check.reason) for check in document.checks),
+        checks=document.checks,
     )
     if (plan.intent, plan.content, plan.verdict) != (document.intent, document.content, document.verdict):
         raise InvalidInput(f"{name} was edited after it was written: its hashes differ; restore the original file")

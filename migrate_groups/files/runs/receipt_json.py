@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -60,6 +61,13 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     operator: str
     version: str
     reference: str
+
+
+_AS_THEY_ARE = (
+    *("number", "verb", "cluster_id", "intent", "content", "started_at", "moved", "not_watched", "added", "remarks"),
+    *("guard_readings", "longest_gap", "outage"),
+)
+"""The fields of an `ExecutionJson` that are those of an `Execution`."""
 
 
 class EntryJson(ChangeJson, frozen=True):
@@ -166,25 +174,11 @@ def read(data: bytes, name: str) -> Receipt:
 
 def _execution(execution: Execution) -> ExecutionJson:
     return ExecutionJson(
-        number=execution.number,
-        verb=execution.verb,
-        cluster_id=execution.cluster_id,
-        intent=execution.intent,
-        content=execution.content,
+        **{name: getattr(execution, name) for name in _AS_THEY_ARE},
         options=strict_json.options_json(execution.options),
-        started_at=execution.started_at,
         topic_ids=dict(execution.topic_ids),
         source=translation_json.source(execution.translation),
-        moved=execution.moved,
-        not_watched=execution.not_watched,
-        added=execution.added,
-        remarks=execution.remarks,
-        guard_readings=execution.guard_readings,
-        longest_gap=execution.longest_gap,
-        outage=execution.outage,
-        operator=execution.by.operator,
-        version=execution.by.version,
-        reference=execution.by.reference,
+        **asdict(execution.by),
     )
 
 
@@ -192,23 +186,11 @@ def _of_execution(
     found: ExecutionJson, changes: list[Change], translated: list[TranslationJson], name: str
 ) -> Execution:
     return Execution(
-        number=found.number,
-        verb=found.verb,
-        cluster_id=found.cluster_id,
-        intent=found.intent,
-        content=found.content,
+        **{name: getattr(found, name) for name in _AS_THEY_ARE},
         options=strict_json.options(found.options, name),
-        started_at=found.started_at,
         topic_ids=found.topic_ids,
         changes=tuple(changes),
         translation=translation_json.value(found.source, translated),
-        moved=found.moved,
-        not_watched=found.not_watched,
-        added=found.added,
-        remarks=found.remarks,
-        guard_readings=found.guard_readings,
-        longest_gap=found.longest_gap,
-        outage=found.outage,
         by=WrittenBy(operator=found.operator, version=found.version, reference=found.reference),
     )
 

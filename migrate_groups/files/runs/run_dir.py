@@ -22,6 +22,8 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
 
 _LONGEST = 200
+IN_RECEIPT = 80
+"""The most characters of group names in the name of a receipt, which has other parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,17 +304,19 @@ def receipt_in(path: Path) -> Path:
     return run.receipt
 
 
-def file_name(group: str) -> str:
-    """Return a file name for a group. Two groups never get the same file name.
+def file_name(*groups: str, most: int = _LONGEST) -> str:
+    """Return a file name for groups. Other groups never get the same file name.
 
-    Special characters are percent-encoded, and a long name is cut and gets a hash.
+    Special characters are percent-encoded, and several names are joined by ``+``. More than ``most`` characters are
+    cut, and a hash is appended.
     """
-    name = quote(group, safe="")
-    name = f"%2E{name[1:]}" if name.startswith(".") else name
-    if len(name) <= _LONGEST:
+    name = "+".join(quote(group, safe="") for group in sorted(groups))
+    if name[:1] in (".", "-"):  # such a file is hidden, or a command takes its name for an option
+        name = f"%{ord(name[0]):X}{name[1:]}"
+    if len(name) <= most:
         return name
     # File systems allow 255 bytes, and a group's name may have 32,767.
-    return f"{name[:_LONGEST]}={hashlib.sha256(group.encode()).hexdigest()[:16]}"
+    return f"{name[:most]}={hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def plan_of_group(plans: Path, group: str) -> Path:

@@ -156,7 +156,9 @@ def _check_values(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
     index = valid.first_wrong(column)
     if index is not None:
         found = column[index].cast(pa.string()).as_py()  # as text, because Python has no datetime for some times
-        raise InvalidInput(f"{name}, row {index + 1}: {field.name} is {found!r:.60}; expected {valid.expected}")
+        raise InvalidInput(
+            f"{name}, row {index + 1}: {field.name} is {found!r:.60}; expected {valid.column.form.expected}"
+        )
 
 
 def _check_names(present: Sequence[str], required: Collection[str], where: str) -> None:

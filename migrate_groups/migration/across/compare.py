@@ -77,21 +77,14 @@ class Comparison:
         again.
         """
         return SnapshotTable.of_rows(
-            Row(
+            Row.knowing(
                 cluster_id=self.target_cluster,
                 taken_at=self.taken_at,
                 group=group,
-                source_group=None,
-                group_state=None,
-                group_type=None,
                 topic=copy.topic,
                 topic_id=self.topic_ids.get(copy.topic),
                 partition=copy.partition,
                 offset=start,
-                leader_epoch=None,
-                metadata="",
-                log_start_offset=None,
-                log_end_offset=None,
             )
             for group, each in self.partitions
             if (copy := each.copy) is not None and (start := each.position.start(most_reread)) is not None

@@ -11,10 +11,9 @@ from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
 from migrate_groups.mirrors.find_original import find_original
 from migrate_groups.mirrors.find_position import find_position, same_offset
-from migrate_groups.mirrors.names import names_of_copies
 from migrate_groups.mirrors.position import Counts, Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.renames import Rename
+from migrate_groups.model.renames import Rename, names_of_copies
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.translation import PENDING, TranslatedOffset, Translation
 from migrate_groups.text import counted

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from migrate_groups.applications import components, joining, topics_by_application
-from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import Member
-from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.planning.checks.source import subscribed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class Application:
 
     @property
     def _subscriptions(self) -> dict[Member, frozenset[str]]:
-        return {member: _subscription(member, self.topics) for member in self.members}
+        return {member: subscribed(member, self.topics) for member in self.members}
 
 
 def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Application, ...]:
@@ -57,26 +56,11 @@ def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Ap
     Members of different applications share no subscribed topic. A member without a subscription is left out. topics:
     the names to match against the members' regular expressions.
     """
-    subscriptions = {member: _subscription(member, topics) for member in members}
-    found = topics_by_application((member.client_id, subscribed) for member, subscribed in subscriptions.items())
+    subscriptions = {member: subscribed(member, topics) for member in members}
+    found = topics_by_application((member.client_id, of_member) for member, of_member in subscriptions.items())
     of_topic = {topic: name for name, own in found.items() for topic in own}
     by_name: dict[str, list[Member]] = defaultdict(list)
-    for member, subscribed in subscriptions.items():
-        if subscribed:
-            by_name[of_topic[min(subscribed)]].append(member)
+    for member, of_member in subscriptions.items():
+        if of_member:
+            by_name[of_topic[min(of_member)]].append(member)
     return tuple(Application(name=name, topics=own, members=tuple(by_name[name])) for name, own in found.items())
-
-
-def _subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
-    """Return the topics that a member subscribes to, by name or by regular expression.
-
-    topics: the names to match against the expression (RE2, as in brokers since Kafka 4.0). An expression that RE2 can't
-    parse matches all of them.
-    """
-    if not member.subscription_regex:
-        return member.topics
-    try:
-        matched = TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
-    except InvalidInput:
-        matched = list(topics)
-    return member.topics.union(matched)

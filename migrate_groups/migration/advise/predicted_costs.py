@@ -11,18 +11,15 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate_groups.applications import EAGER_ASSIGNORS, KIP_848
 from migrate_groups.model.groups import CONNECT_CLIENT
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
-_EAGER = ("range", "roundrobin", "sticky")
 _HEARTBEAT = 5.0
 """The seconds between two heartbeats of a KIP-848 member by default (``group.consumer.heartbeat.interval.ms``)."""
-
-KIP_848 = "consumer"
-"""The value of ``assignor`` that the Spark job writes for a KIP-848 group."""
 
 _LOOK = 0.001
 """If applications stood still because of others for less than this share of the time, no change is suggested."""
@@ -140,7 +137,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
     more = load + more
     if first.applications < 2:
         return f"{nothing}: one application{load}"
-    if first.assignor not in _EAGER:
+    if first.assignor not in EAGER_ASSIGNORS:
         return f"{nothing} as far as the log shows: {first.assignor} has no stop of all members{more}"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:

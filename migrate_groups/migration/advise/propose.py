@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from migrate_groups.applications import EAGER_ASSIGNORS
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError, Refused, Undetermined, UsageError
 from migrate_groups.files.split_toml import to_toml
 from migrate_groups.migration.advise.application import Application
-from migrate_groups.migration.advise.client_settings import ClientSetting, client_settings
 from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, advise, idle
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import span_in_words
@@ -154,3 +155,46 @@ def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> d
         except MigrateGroupsError as error:
             made[each.status.group] = Suggestion(settings=cheaper, spec="", why_not=str(error))
     return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSetting:
+    """A client setting to change, and why, as texts for users."""
+
+    setting: str
+    why: str
+
+
+def client_settings(group: GroupStatus) -> tuple[ClientSetting, ...]:
+    """Return the client settings that make this group's rebalances shorter or fewer, the most effective first."""
+    found = []
+    if group.group_type == "classic":
+        found.append(
+            ClientSetting(
+                setting="group.protocol=consumer (KIP-848, brokers 4.0 or later)",
+                why="the brokers move single partitions, and no member waits for all others",
+            )
+        )
+    if group.description.assignor in EAGER_ASSIGNORS:
+        found.append(
+            ClientSetting(
+                setting="partition.assignment.strategy=cooperative-sticky",
+                why=f"with {group.description.assignor} all members give up all partitions in each rebalance; "
+                "with cooperative-sticky only partitions that change their member are given up",
+            )
+        )
+    if group.group_type == "classic":
+        found.append(
+            ClientSetting(
+                setting="max.poll.records (shorter polls)",
+                why="a rebalance ends only when each member has polled, so the slowest one makes the others wait",
+            )
+        )
+    if any(member.group_instance_id is None for member in group.members or ()):
+        found.append(
+            ClientSetting(
+                setting="group.instance.id (static membership)",
+                why="a member that is back within session.timeout.ms causes no rebalance",
+            )
+        )
+    return tuple(found)

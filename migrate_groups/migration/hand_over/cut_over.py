@@ -194,7 +194,7 @@ class CutOver:
         ]
         group = reading.observed.description
         # Without time left, the check of the plan names the members.
-        return None if has_time and group.exists and running(group, self._shown.moved) else reading
+        return None if has_time and running(group, self._shown.moved) else reading
 
     def _describe(self) -> GroupWithOffsets:
         """Return the source group with its offsets, which are read after the stop checkpoint."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
@@ -55,8 +54,9 @@ class FailOver:
         """Return a snapshot row for each partition of a target group, with the offset that the group is to get."""
         bounds = self.facts.survey.bounds
         return [
-            self._row(
+            Row.knowing(
                 cluster_id=each.cluster_id,
+                taken_at=self.facts.translation.compared_at,
                 group=each.group,
                 group_type="share" if each.is_share else None,
                 topic=each.topic,
@@ -74,8 +74,9 @@ class FailOver:
         """Return the snapshot rows of the source group from the time when its offsets were translated."""
         of = self.facts.translation
         return [
-            self._row(
+            Row.knowing(
                 cluster_id=of.cluster_id,
+                taken_at=of.compared_at,
                 group=of.group,
                 topic=each.source.topic,
                 partition=each.source.partition,
@@ -83,10 +84,6 @@ class FailOver:
             )
             for each in of.partitions
         ]
-
-    def _row(self, **known: Any) -> Row:
-        empty = dict.fromkeys(Row.__struct_fields__)
-        return Row(**{**empty, "metadata": "", "taken_at": self.facts.translation.compared_at, **known})
 
 
 def plan_fail_over(

@@ -178,7 +178,7 @@ def _why_not_stopped(found: GroupDescription | MigrateGroupsError) -> str:
     """Return why a group is not known to have stopped; empty if it has, or does not exist."""
     if isinstance(found, MigrateGroupsError):
         return f"can't be described: {found}"
-    return some(running(found, None)) if found.exists else ""
+    return some(running(found, None))
 
 
 class _Threads(Generic[T]):

@@ -32,7 +32,7 @@ from migrate_groups.migration.receipt_refusals import (
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.model.offsets_topic import journal_group
-from migrate_groups.planning.change import by_group
+from migrate_groups.planning.change import partitions_by_group
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
@@ -143,9 +143,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 def _make_ready(clients: Clients, shown: Prepared, journal: Journal) -> None:
     """Make the clients ready for the write of a plan: connect to the coordinators of all groups that it commits for."""
-    targets = {
-        group: [each.topic_partition for each in changes] for group, changes in by_group(shown.plan.changes).items()
-    }
+    targets = partitions_by_group(shown.plan.changes)
     facts, probes = journal.facts, shown.barrier.probes
     others = [
         *(probes.groups if probes else ()),

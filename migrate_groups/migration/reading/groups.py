@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import (
-    ClusterUnavailable,
     InvalidInput,
-    MigrateGroupsError,
     NotAuthorized,
+    Refused,
     UsageError,
     raise_first,
+    without_errors,
 )
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import (
@@ -30,14 +29,14 @@ from migrate_groups.migration.reading.status import (
     has_readable_members,
     statuses,
 )
-from migrate_groups.model.groups import STATES, TYPES, GroupDescription, GroupListing, Member
+from migrate_groups.model.groups import STATES, TYPES, GroupDescription, Member
 from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import named, some
 
-T = TypeVar("T")
+_NOT_READABLE = (NotAuthorized, Refused)
 
 
 def list_groups(
@@ -62,14 +61,15 @@ def list_groups(
     visible = reader.describe_topics(named_topics).keys()
     every = [each for each in _listed(reader, names) if not kinds or each.group_type in kinds]
     listed = {each.group: each for each in every if not wanted or each.state in (*wanted, "Unknown")}
-    described, undescribed = _answers(reader.describe_groups(listed))
+    described, undescribed = without_errors(reader.describe_groups(listed), *_NOT_READABLE)
     groups = {
-        group: described.get(group) or each.description
+        group: described.get(group) or each
         for group, each in listed.items()
         if group in undescribed or described[group].exists
     }
     groups = {group: each for group, each in groups.items() if not wanted or each.state in wanted}
-    committed, unread = _answers(reader.committed(dict.fromkeys(_committing(groups)), wait=False))
+    answers = reader.committed(dict.fromkeys(_committing(groups)), wait=False)
+    committed, unread = without_errors(answers, *_NOT_READABLE)
     own = {group: _matching(topics, own_topics_of(committed.get(group, {}), each)) for group, each in groups.items()}
     if nowhere := named_topics - visible - _all(own):
         raise InvalidInput(f"topic {some(nowhere)} does not exist, and no group is subscribed to it")
@@ -143,7 +143,7 @@ def _known(kind: str, given: Collection[str], names: Sequence[str]) -> frozenset
     return frozenset(known[each.lower()] for each in given)
 
 
-def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListing]:
+def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupDescription]:
     """Return the groups with these names; if ``names`` is empty, all groups but those that this tool made for itself.
 
     Raises `GroupNotFound`; `NotAuthorized` if the client's principal may not describe a named group.
@@ -155,23 +155,6 @@ def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListin
     for group in {*names} - found.keys():
         existing_group(reader, group)  # raises an error, also if the group is hidden
     return [*found.values()]
-
-
-def _answers(answers: Mapping[str, T | MigrateGroupsError]) -> tuple[dict[str, T], dict[str, MigrateGroupsError]]:
-    """Return the answers, and the errors, each by group. Raises the first `ClusterUnavailable` among the errors.
-
-    `NotAuthorized` is returned, although it is a subclass of `ClusterUnavailable`.
-    """
-    found: dict[str, T] = {}
-    failed: dict[str, MigrateGroupsError] = {}
-    for group, answer in answers.items():
-        if not isinstance(answer, MigrateGroupsError):
-            found[group] = answer
-        elif isinstance(answer, ClusterUnavailable) and not isinstance(answer, NotAuthorized):
-            raise answer
-        else:
-            failed[group] = answer
-    return found, failed
 
 
 def _committing(groups: Mapping[str, GroupDescription]) -> list[str]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized, raise_first
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.hints import may_hide_topics
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.migration.reading.take import Reading
@@ -23,7 +24,7 @@ from migrate_groups.model.partitions import (
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.planning.change import Change
-from migrate_groups.planning.checks.permission import ANY_TOPIC, hidden, lacks, missing, needed, of_hand_over
+from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
 
 
@@ -62,7 +63,7 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_tar
         principal=reader.principal,
         permissions=permissions,
         topic_names=frozenset(visible),
-        hides_topics=hidden(reader.permissions([ANY_TOPIC])),
+        hides_topics=may_hide_topics(reader),
         offsets_retention=limits.retention,
         metadata_limit=limits.metadata,
         second_client_lacks=reader.second_client_lacks,

@@ -14,10 +14,10 @@ from migrate_groups.migration.reading.survey import facts_of_way_back, permissio
 from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription, partitions_of
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import GroupDeletionFacts
+from migrate_groups.planning.checks.permission import of_deletion
 from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.checks.target import options_of_write
@@ -27,9 +27,6 @@ from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern
 from migrate_groups.text import named
-
-_DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
-_READ = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +71,7 @@ def _read(
     """Return the facts with what was read of the cluster, and with the deletions that follow from it."""
     group, receipt = wanted.group, facts.receipt
     by_name = {pattern.name for pattern in wanted.topics if pattern.name is not None}
-    permissions_unless_hidden(reader, _needed(group, by_name))
+    permissions_unless_hidden(reader, of_deletion(group, by_name))
     described = _described(reader, group, receipt)
     committed = read_all_committed(reader, [group])[group]
     with hidden_topics_named(reader):
@@ -93,7 +90,7 @@ def _read(
         for each, found in {**dict.fromkeys(unfinished), **now}.items()
         if each.topic in matched and (found is not None or each in unfinished)
     )
-    needed = _needed(group, matched)
+    needed = of_deletion(group, matched)
     permissions = permissions_unless_hidden(reader, needed)
     return replace(
         facts,
@@ -171,8 +168,3 @@ def _with_pending(
     unknown = [each for each in partitions if committed.get(each) is None]
     rest = read_committed(reader, {group: unknown})[group]
     return {**{each: found for each, found in committed.items() if found is not None}, **rest}
-
-
-def _needed(group: str, topics: Collection[str]) -> Mapping[Resource, frozenset[Operation]]:
-    of_topics = {Resource(ResourceType.TOPIC, topic): _READ for topic in topics}
-    return {Resource(ResourceType.GROUP, group): _DELETE} | of_topics

@@ -45,7 +45,7 @@ _ALREADY = {
 }
 
 
-def is_done(
+def _is_done(
     clusters: Clusters[GroupReader], file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False
 ) -> bool:
     """Return whether a command (rollback, hand-back or delete-offsets) was completed before; if so, tell the user.
@@ -101,7 +101,25 @@ def plan_way_back(
     return _WayBack(clusters, verb, file, clock, deletion).shown()[0]
 
 
-def nothing_to_delete(plan: Plan, file: ReceiptFile, events: Events) -> bool:
+def left_to_do(
+    clusters: Clusters[GroupReader],
+    verb: Verb,
+    file: ReceiptFile,
+    clock: Clock,
+    events: Events,
+    deletion: OffsetsToDelete | None = None,
+) -> Plan | None:
+    """Return the plan of a way back; None if an earlier call has done everything: then tell the user. Reads only.
+
+    The arguments and errors are those of `plan_way_back` and, for what was done, of `go_back`.
+    """
+    if deletion is None and _is_done(clusters, file, verb, events):
+        return None
+    plan = plan_way_back(clusters, verb, file, clock, deletion)
+    return None if deletion and _nothing_to_delete(plan, file, events) else plan
+
+
+def _nothing_to_delete(plan: Plan, file: ReceiptFile, events: Events) -> bool:
     """Return whether the plan of a deletion has no offset to delete, and no check refuses it. If so, tell the user."""
     if plan.changes or plan.refusals(at_the_write=False):
         return False
@@ -131,7 +149,7 @@ def go_back(
     reader = clients.writer
     if verb is Verb.DELETE_OFFSETS and not clusters.is_one:
         clients = clients._replace(elsewhere=of_both.target)
-    if deletion is None and is_done(of_both, file, verb, events, watch_again=True):
+    if deletion is None and _is_done(of_both, file, verb, events, watch_again=True):
         return None
     last = file.receipt.last(verb)
     if deletion is None and last is not None and file.receipt.is_done(verb):
@@ -142,7 +160,7 @@ def go_back(
         return watch_afterwards(clients, execution, file, clock, events)
     way = _WayBack(of_both, verb, file, clock, deletion)
     shown, barrier, journal = way.shown()
-    if deletion and nothing_to_delete(shown, file, events):
+    if deletion and _nothing_to_delete(shown, file, events):
         return None
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
     with locked(_with_claims(of_both, file.receipt, verb), journal, file) as journal:

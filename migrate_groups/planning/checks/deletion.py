@@ -9,14 +9,13 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import (
-    DeletionFacts,
     GroupDeletionFacts,
     HandOverFacts,
     RunDeletionFacts,
     WayBackFacts,
 )
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import live
 from migrate_groups.planning.execution import Source
 from migrate_groups.text import named, some
 
@@ -97,7 +96,7 @@ def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:
 
 def _then(facts: RunDeletionFacts, moved: Sequence[Source]) -> str:
     """Return what to do about source groups that have committed since the hand-over, as the end of a sentence."""
-    if not moved or _live(facts):
+    if not moved or live(facts.survey.groups, facts.topics):
         return ": stop its consumers of these topics"
     group = min(source.group for source in moved)
     topics = sorted({source.partition.topic for source in moved if source.group == group})
@@ -109,20 +108,10 @@ def _then(facts: RunDeletionFacts, moved: Sequence[Source]) -> str:
     )
 
 
-def nobody_on(facts: DeletionFacts) -> Judgement:
+def nobody_on(facts: WayBackFacts) -> Judgement:
     """Check that no member of a group may still consume the topics whose offsets are deleted."""
-    live = _live(facts)
-    return refused_if_any(live, "stop these consumers", "no member is on the topics", compared=facts.topics)
-
-
-def _live(facts: DeletionFacts) -> list[str]:
-    """Return the groups with members that may still consume the topics, with the reasons."""
-    return [
-        f"{group} {reason}"
-        for group, topics in facts.topics.items()
-        if facts.survey.groups[group].exists
-        for reason in running(facts.survey.groups[group], {*topics})
-    ]
+    members = live(facts.survey.groups, facts.topics)
+    return refused_if_any(members, "stop these consumers", "no member is on the topics", compared=facts.topics)
 
 
 def not_moved_since_shown(facts: GroupDeletionFacts) -> Judgement | None:

@@ -112,9 +112,14 @@ class FailOverFacts(HandOverFacts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayBackFacts(Facts):
-    """The facts of a rollback or of a deletion. needed: the operations that the client's principal needs for it."""
+    """The facts of a rollback or of a deletion.
+
+    - needed: the operations that the client's principal needs for it.
+    - topics: of a deletion, by group, the topics that the group must no longer consume.
+    """
 
     needed: Mapping[Resource, frozenset[Operation]] = field(default_factory=dict)
+    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +136,7 @@ class RollbackFacts(WayBackFacts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionFacts(WayBackFacts):
-    """The facts of a deletion. topics: by group, the topics that the group must no longer consume."""
-
-    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDeletionFacts(DeletionFacts):
+class RunDeletionFacts(WayBackFacts):
     """The facts of a deletion of the source group's offsets. ``survey`` is of the source group's cluster.
 
     - targets: what was read from the cluster of the target groups, which may be the same.
@@ -153,7 +151,7 @@ class RunDeletionFacts(DeletionFacts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDeletionFacts(DeletionFacts):
+class GroupDeletionFacts(WayBackFacts):
     """The facts of a deletion of a group's offsets. shown: the changes that the user agreed to; None before that."""
 
     shown: Sequence[Change] | None = None

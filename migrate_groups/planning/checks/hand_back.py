@@ -8,7 +8,7 @@ from migrate_groups.model.partitions import CommittedOffset, offset_in_words
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
-from migrate_groups.planning.checks.source import lost_after_consuming, running
+from migrate_groups.planning.checks.source import live, lost_after_consuming
 from migrate_groups.text import counted, named, some
 
 
@@ -27,12 +27,6 @@ def not_handed_over(facts: HandOverFacts) -> Judgement | None:
     # The hand-back waits for the members of the groups in `topics` anyway.
     for change in (change for change, _ in moved if change.group not in facts.topics):
         topics[change.group].add(change.topic)
-    live = [
-        f"{group} {reason}"
-        for group, of_it in topics.items()
-        if survey.groups[group].exists
-        for reason in running(survey.groups[group], of_it)
-    ]
     # Compared with the offset of the source group now, not with the one at the hand-over, because the source group kept
     # the partition and may have read on.
     ahead = [
@@ -49,7 +43,7 @@ def not_handed_over(facts: HandOverFacts) -> Judgement | None:
     found = [
         f"{some(which, most=3)}: {advice}"
         for which, advice in (
-            (live, "stop these consumers"),
+            (live(survey.groups, topics), "stop these consumers"),
             (
                 ahead,
                 "the new group has committed since: compare what both have processed, and set the old group's offset "

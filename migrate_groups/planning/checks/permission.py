@@ -154,6 +154,13 @@ def of_hand_over(
     return dict.fromkeys(read, _LOOK) | dict.fromkeys(written, _WRITE)
 
 
+def of_deletion(group: str, topics: Iterable[str] = ()) -> Mapping[Resource, frozenset[Operation]]:
+    """Return the permissions required to delete a group, or its committed offsets of these topics."""
+    return {Resource(ResourceType.GROUP, group): _DELETE} | {
+        Resource(ResourceType.TOPIC, topic): _WRITE for topic in topics
+    }
+
+
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:
     """Return the permissions that are wanted and not granted, as texts such as ``Read on Group 'big'``.
 

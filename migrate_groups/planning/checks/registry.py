@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.check import Check, Verdict

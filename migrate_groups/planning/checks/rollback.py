@@ -13,7 +13,7 @@ from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import RollbackFacts
 from migrate_groups.planning.checks.rule import NOTHING_TO_COMPARE, Rule, Scope, refused_if_any
-from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, lost_after_consuming, running
+from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, live, lost_after_consuming, running
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import counted, named, shell_command, some
 
@@ -50,12 +50,8 @@ def same_topics(facts: RollbackFacts) -> Judgement:
 def nobody_in(facts: RollbackFacts) -> Judgement:
     """Check that no group whose offsets are restored has members."""
     groups = {group for group, *_ in facts.states}
-    live = [f"{group} {reason}" for group in sorted(groups) for reason in _members(facts.survey.groups[group])]
-    return refused_if_any(live, "stop these members first", f"no members in {some(groups)}", compared=groups)
-
-
-def _members(group: GroupDescription) -> list[str]:
-    return running(group, None) if group.exists else []
+    members = live(facts.survey.groups, dict.fromkeys(sorted(groups)))
+    return refused_if_any(members, "stop these members first", f"no members in {some(groups)}", compared=groups)
 
 
 def not_committed_since(facts: RollbackFacts) -> Judgement:
@@ -160,14 +156,14 @@ def source_group(facts: RollbackFacts) -> Judgement:
             lost[change.group].append(str(change.topic_partition))
         elif after is not None and committed.offset != after.offset:
             moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
-    live = [
+    blocked = [
         # Brokers accept an offset only for a consumer group without members.
         f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
         for group, partitions in lost.items()
         for reason in _can_not_get_an_offset(facts.survey.groups[group])
     ]
-    if live:
-        return Verdict.REFUSE, f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
+    if blocked:
+        return Verdict.REFUSE, f"{some(blocked, most=3)}; stop its members, so that these offsets can be set again"
     if consumed := lost_after_consuming(facts, facts.stopped):
         return Verdict.REFUSE, consumed
     found = [
@@ -184,7 +180,7 @@ def source_group(facts: RollbackFacts) -> Judgement:
 
 
 def _can_not_get_an_offset(group: GroupDescription) -> list[str]:
-    return [reason] if (reason := group.not_a_consumer_group) else _members(group)
+    return [reason] if (reason := group.not_a_consumer_group) else running(group, None)
 
 
 def in_range(facts: RollbackFacts) -> Judgement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
@@ -42,13 +42,7 @@ def stopped(facts: HandOverFacts) -> Judgement:
             f"{named('source group', missing)} not found: check the name, or pass --on-removed restore to write the "
             "last known offsets"
         )
-    reasons = [
-        f"{group} {reason}"
-        for group, moved in sorted(topics.items())
-        if group not in missing
-        for reason in running(groups[group], moved)
-    ]
-    if reasons:
+    if reasons := live(groups, dict(sorted(topics.items()))):
         return Verdict.PENDING, f"{some(reasons, most=3)}; {facts.advice.still_running}"
     if not topics:
         return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
@@ -83,11 +77,11 @@ def lost_after_consuming(facts: Facts, read: Collection[Order]) -> str:
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
     """Return why a group may still consume these topics; empty if the group has stopped. topics: None means any topic.
 
-    Each reason completes a sentence that begins with the group's name. An Empty group has stopped. A Stable consumer
-    group (classic or KIP-848) has stopped if no member is assigned or subscribed to ``topics``. A group in another
-    state has not stopped.
+    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty or does not
+    exist. A Stable consumer group (classic or KIP-848) has stopped if no member is assigned or subscribed to
+    ``topics``. A group in another state has not stopped.
     """
-    if group.stopped:
+    if group.stopped or not group.exists:
         return []
     holders = holding(group, topics)
     if topics is None or not shows_topics(group):
@@ -101,6 +95,18 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
     return [lead]
 
 
+def live(groups: Mapping[str, GroupDescription], topics: Mapping[str, Collection[str] | None]) -> list[str]:
+    """Return why groups may still consume topics, each with its name; empty if all have stopped.
+
+    topics: by group; None means any topic.
+    """
+    return [
+        f"{group} {reason}"
+        for group, of_it in topics.items()
+        for reason in running(groups[group], None if of_it is None else {*of_it})
+    ]
+
+
 def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, ...]:
     """Return the members that may consume these topics. topics: None means any topic.
 
@@ -112,19 +118,23 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 
 
 def may_consume(member: Member, topics: Set[str]) -> bool:
-    """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
-
-    The result is True if RE2 can't parse the expression, because it may match any topic.
-    """
-    if member.topics & topics:
-        return True
+    """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression."""
     # Brokers match the expression again when topics are added, and assign the topics that it matches.
+    return bool(subscribed(member, topics) & topics)
+
+
+def subscribed(member: Member, topics: Collection[str]) -> frozenset[str]:
+    """Return the topics that a member is assigned, or subscribed to by name or by regular expression.
+
+    topics: the names to match against the expression (RE2, as in brokers since Kafka 4.0). An expression that RE2 can't
+    parse matches all of them.
+    """
+    if not member.subscription_regex:
+        return member.topics
     try:
-        return bool(
-            member.subscription_regex and TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
-        )
+        return member.topics.union(TopicPattern(member.subscription_regex, is_regex=True).matching(topics))
     except InvalidInput:
-        return True
+        return member.topics.union(topics)
 
 
 def shows_topics(group: GroupDescription) -> bool:
@@ -171,12 +181,12 @@ def not_moved(facts: HandOverFacts) -> Judgement:
     if not moved:
         return Verdict.PASS, "the source groups have the committed offsets of the snapshot"
     examples = some(moved.values(), most=3)
-    live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
+    runs = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
     reason = (
         f"{counted(len(moved), 'committed offset')} moved since the snapshot: {examples}; "
-        f"{'stop the group, and ' if live else ''}{facts.advice.read_again}"
+        f"{'stop the group, and ' if runs else ''}{facts.advice.read_again}"
     )
-    return (Verdict.PENDING if live else Verdict.REFUSE), reason
+    return (Verdict.PENDING if runs else Verdict.REFUSE), reason
 
 
 def removed(facts: HandOverFacts) -> Judgement:

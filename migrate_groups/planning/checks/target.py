@@ -9,7 +9,7 @@ from migrate_groups.planning.change import Origin
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import live
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import counted, named, some
 
@@ -41,9 +41,8 @@ def writable(facts: HandOverFacts) -> Judgement:
         return Verdict.REFUSE, reason
     described = [facts.survey.groups[group] for group in targets]
     # The coordinator refuses offsets for a group that has members (UNKNOWN_MEMBER_ID, error 25).
-    live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
-    if live:
-        reason = f"{some(live, most=3)}; stop these members: brokers accept offsets only for groups without members"
+    if members := live(facts.survey.groups, dict.fromkeys(targets)):
+        reason = f"{some(members, most=3)}; stop these members: brokers accept offsets only for groups without members"
         return Verdict.REFUSE, reason
     # Legal, but a table does not show it.
     if padded := [ascii(group) for group in targets if group != group.rstrip()]:

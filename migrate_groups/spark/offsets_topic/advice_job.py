@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, StringType
 
+from migrate_groups.applications import KIP_848
 from migrate_groups.errors import Undetermined
 from migrate_groups.spark.files import write_csv, written_path
 from migrate_groups.spark.local_rows import MAX_ROWS, plain_rows
@@ -29,7 +30,7 @@ from migrate_groups.spark.offsets_topic.offsets_log import (
     in_place,
     of_kinds,
 )
-from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, consumers, generations, overload
+from migrate_groups.spark.offsets_topic.overload import Overload, consumers, generations, overload
 
 
 class Measured(NamedTuple):

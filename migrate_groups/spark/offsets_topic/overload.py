@@ -12,16 +12,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType, StructField, StructType
 
-from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT, topics_by_application
+from migrate_groups.applications import EAGER_ASSIGNORS, HOLD_REBALANCE_TIMEOUT, KIP_848, topics_by_application
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic.group_records import MEMBER
 from migrate_groups.spark.offsets_topic.load import committed, spread
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
-KIP_848 = "consumer"
-"""The value of the column assignor for a KIP-848 group."""
-
-_EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
 _OF_RECORD = ("group", "log_partition", "log_offset", "log_time")
 _OF_TOPIC = StructType([StructField(name, StringType()) for name in ("group", "topic", "application")])
@@ -246,7 +242,7 @@ def _stood_still(members: DataFrame) -> DataFrame:
         .drop("_since")
     )
     rows = members.where(F.col("until").isNotNull()).join(there, ["group", "application", "log_offset"])
-    stood = F.col("assignor").isin(*_EAGER) | F.col("_left")
+    stood = F.col("assignor").isin(*EAGER_ASSIGNORS) | F.col("_left")
     begun = F.unix_micros(F.greatest("at", "log_time"))
     micros = F.unix_micros("back_at") - begun
     # If the application came back later than the next generation, that generation had no member of it.
