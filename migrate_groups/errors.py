@@ -62,7 +62,8 @@ class ShareGroupStarted(Refused):
     def __init__(self, group: str) -> None:
         super().__init__(
             f"share group {group!r} has had members, so its start offsets do not show which records it has "
-            "acknowledged (KIP-932), and there is no exact way back: to hand over again, name a new share group"
+            "acknowledged (KIP-932), and there is no exact way back: to hand over again, name a new share group; to "
+            "clean up, delete the old group's offsets with delete-offsets --group"
         )
 
 

@@ -31,9 +31,12 @@ def report() -> None:
     _append("GITHUB_STEP_SUMMARY", text)
     saved = folder / "plan.json"
     if saved.exists():
-        plan = plan_json.load(saved).plan
-        changed, refused = bool(plan.to_write()), bool(plan.refusals(at_the_write=False))
-        facts = {"plan": saved, "intent": plan.intent, "changed": json.dumps(changed), "refused": json.dumps(refused)}
+        # The plans of a fleet are files in a folder.
+        plans = [plan_json.load(each).plan for each in (saved.glob("*.json") if saved.is_dir() else [saved])]
+        changed = any(plan.to_write() for plan in plans)
+        refused = os.environ["EXIT_CODE"] == "3"  # the plan of a group that is refused is not in the folder
+        intent = "" if saved.is_dir() else plans[0].intent
+        facts = {"plan": saved, "intent": intent, "changed": json.dumps(changed), "refused": json.dumps(refused)}
         _append("GITHUB_OUTPUT", "".join(f"{name}={value}\n" for name, value in facts.items()))
 
 

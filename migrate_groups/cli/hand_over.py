@@ -134,12 +134,16 @@ class HandOver:
         also = f": all of {spec.source} must stop for it" if spec.stay else ""
         if spec.share_groups:
             talk(
-                f"next: migrate-groups {shell_command('audit', [folder])}",
+                f"next: migrate-groups {shell_command('audit', [folder])} (late commits of {spec.source}; exit code 7, "
+                "because a share group commits nothing to the log)",
                 NOTHING_TO_UNDO
                 if outcome.execution.wrote_nothing
                 else f"back: migrate-groups {rollback} (before a member joins {some(spec.share_groups)}, never after)",
             )
             return
+        is_move = outcome.execution.translation is not None
+        if is_move:
+            later += " with --bootstrap-server of the new groups' cluster"
         talk(
             f"next: migrate-groups {shell_command('reconcile', [folder])}",
             f"later: migrate-groups {later}; migrate-groups {shell_command('reconcile', [folder, 'later.parquet'])}",
@@ -147,7 +151,7 @@ class HandOver:
             if outcome.execution.wrote_nothing
             else f"back: migrate-groups {rollback} (before the new groups commit)"
             if outcome.execution.is_fail_over
-            else f"back: migrate-groups {rollback} (with both clusters, before the new groups commit)"
-            if outcome.execution.translation
+            else f"back, with both clusters: migrate-groups {rollback} (before new groups commit), {hand_back} (after)"
+            if is_move
             else f"back: migrate-groups {rollback} (before the new groups commit), {hand_back} (after{also})",
         )

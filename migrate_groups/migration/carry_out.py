@@ -129,7 +129,8 @@ def watch_afterwards(
         return execution
     if seconds:
         events.doing(
-            f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice"
+            f"watching {some(groups)} for {seconds:g} s: records of moved topics consumed there from now on are "
+            "processed twice"
         )
         execution = guard(clients, execution, seconds, clock)
         if execution.verb is Verb.HAND_OVER:

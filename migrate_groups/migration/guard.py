@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -64,6 +65,34 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     return _check_once(reader, execution, watched(execution))[0]
 
 
+class Consumed(NamedTuple):
+    """What is known, at any time after a write, of groups that have consumed although they must have stopped.
+
+    - signs: the signs as text; empty if there are none. Present is what brokers say now. What the record of the write
+      says is past, with its time; it is left out if members may consume now.
+    - is_live: whether members may consume now, so that they must be stopped.
+    - not_watched: messages about groups that can't be read.
+    """
+
+    signs: str
+    is_live: bool
+    not_watched: tuple[str, ...]
+
+
+def consumed_since(reader: GroupReader, execution: Execution) -> Consumed:
+    """Check once, at any time after a write, whether groups that must no longer consume do, or have since the write."""
+    now, unclear, is_live = _check_once(reader, replace(execution, moved=(), not_watched=()), watched(execution))
+    signs = [some(now.moved, 3)] if now.moved else []
+    if not is_live:
+        if execution.moved and execution.moved[0] not in now.moved:
+            signs.append(execution.moved_in_words)
+        if signs and (unclear or now.not_watched):
+            signs.append("see with describe whether it still does")
+        elif signs:
+            signs.append("no member is on the topics now (a consumer that uses assign() would not show)")
+    return Consumed("; ".join(signs), is_live, now.not_watched)
+
+
 def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) -> Execution:
     """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
@@ -87,7 +116,7 @@ def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) 
         if execution.verb is Verb.HAND_OVER:
             # Before the source groups, so that the last reading of the guard is of them.
             execution = with_first_signs(reader, execution, clock)
-        execution, unclear = _check_once(to_watch, execution, at)
+        execution, unclear, _ = _check_once(to_watch, execution, at)
         read_at, before = clock.monotonic(), read_at
         execution = execution.with_reading(_rounded_up(read_at - before))
     execution = execution.with_moved(
@@ -102,10 +131,13 @@ def _rounded_up(seconds: float) -> float:
     return math.ceil(seconds * 1000) / 1000
 
 
-def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stopped]) -> tuple[Execution, list[str]]:
+def _check_once(
+    reader: GroupReader, execution: Execution, at: Mapping[str, Stopped]
+) -> tuple[Execution, list[str], bool]:
     """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
-    Also returns the groups whose assignment is not known, because they are rebalancing. at: of `watched`.
+    Also returns the groups whose assignment is not known, because they are rebalancing, and whether any other group has
+    members that may consume. at: of `watched`.
     """
     topics = {group: {each.topic for each in stopped} for group, stopped in at.items()}
     # Each group is described before its offsets are read: a member that commits and then leaves between the two
@@ -125,6 +157,7 @@ def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stop
     settled, not_settled = without_errors(reader.committed(pending) if pending else {}, *_NOT_READABLE)
     committed |= settled
     failed |= not_read | not_settled
+    is_live = False
     for group, stopped in at.items():
         if group in failed:
             error = failed[group]
@@ -132,9 +165,10 @@ def _check_once(reader: GroupReader, execution: Execution, at: Mapping[str, Stop
             continue
         description = descriptions[group]
         consumes = running(description, topics[group]) if group not in unclear else []
+        is_live = is_live or bool(consumes)
         reasons = [*consumes, *_commits_since(stopped, committed[group])]
         execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
-    return execution, [group for group in unclear if group not in failed]
+    return execution, [group for group in unclear if group not in failed], is_live
 
 
 def _commits_since(stopped: Stopped, committed: CommittedOffsets) -> list[str]:

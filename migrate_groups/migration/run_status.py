@@ -15,6 +15,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.guard import consumed_since
 from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader
@@ -103,20 +104,24 @@ class RunStatus:
         return next(each for each in self.commands if each.verb is verb)
 
 
-def _next_step(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
+def _next_step(
+    found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str], clusters: Clusters[GroupReader]
+) -> str:
     states = {partition.state for partition in found.receipt.partition_states.values()}
     if first := found.another_cluster or _unfinished_step(found, commands, states):
         return first
     if states <= {State.NEW}:
         return commands[Verb.HAND_OVER]
-    if amiss := _amiss(found, file, commands):
+    if amiss := _amiss(found, file, commands, clusters):
         return amiss
     hand_over = found.of(Verb.HAND_OVER)
     if states & {State.HANDED_OVER, State.UNDONE, State.HANDED_BACK} and hand_over.answer in _NO_START:
         return hand_over.reason
     if State.HANDED_OVER in states:
         if hand_over.answer is Answer.ALLOWED:
-            return f"start the new groups, not the old one; to undo before they commit: {commands[Verb.ROLLBACK]}"
+            is_allowed = found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
+            undo = f"; to undo before they commit: {commands[Verb.ROLLBACK]}" if is_allowed else ""
+            return f"start the new groups, not the old one{undo}"
         return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
     if states & {State.UNDONE, State.HANDED_BACK}:
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
@@ -145,18 +150,33 @@ def _unfinished_step(found: RunStatus, commands: Mapping[Verb, str], states: Col
     return f"start no application, the write is not complete; finish it: {commands[unfinished[0]]}{undo}"
 
 
-def _amiss(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str]) -> str:
+def _amiss(found: RunStatus, file: ReceiptFile, commands: Mapping[Verb, str], clusters: Clusters[GroupReader]) -> str:
     """Return what to do if something went wrong in or after the last write; otherwise an empty text."""
     last = found.receipt.executions[-1]
     try:
         result_of(last, file, again=commands[last.verb]).check()
     except PartlyApplied as error:
         failed = [f"{each.group} {each.topic_partition} ({each.error})" for each in last.failed]
+        if not failed and last.moved:
+            return _consumed(found, last, commands, clusters)
         if not failed:
             return str(error)
         again = f"fix this, and run {commands[last.verb]} again"
         return f"start no application; not confirmed: {some(failed, 3)}: {again}{_or_undo(found, commands)}"
     return ""
+
+
+def _consumed(found: RunStatus, last: Execution, commands: Mapping[Verb, str], clusters: Clusters[GroupReader]) -> str:
+    """Return what to do if a group consumed after the last write, although it had to stop."""
+    again = found.of(last.verb)
+    if again.answer in _NO_START:
+        return again.reason
+    watched = clusters.target if last.verb in (Verb.ROLLBACK, Verb.HAND_BACK) else clusters.source
+    signs, is_live, _ = consumed_since(watched, last)
+    if last.verb is not Verb.HAND_OVER:
+        return f"{signs}: look at its offsets with describe"
+    stop = "stop these consumers, start no new group" if is_live else "start no new group"
+    return f"{signs}: {stop}, and run {commands[last.verb]} again{_or_undo(found, commands)}"
 
 
 def _or_undo(found: RunStatus, commands: Mapping[Verb, str]) -> str:
@@ -209,7 +229,7 @@ def run_status(
         lags=_lags(last, _at_stop(file, last), targets) if last else (),
         another_cluster=another,
     )
-    return replace(found, next=returned or _next_step(found, file, commands))
+    return replace(found, next=returned or _next_step(found, file, commands, clusters))
 
 
 def _existing(reader: GroupReader, groups: Iterable[str], clock: Clock) -> Sequence[GroupStatus]:

@@ -9,7 +9,7 @@ from migrate_groups.errors import PartlyApplied, Refused, ShareGroupStarted, wit
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.guard import Consumed, consumed_since
 from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
@@ -26,14 +26,12 @@ class Started:
     """What was observed of the groups of a migration after at least one of its target groups has started.
 
     - groups: the target groups that have started.
-    - moved: messages about source groups that still consume what they handed over.
-    - not_watched: messages about source groups that could not be read.
+    - consumed: what is known of source groups that have consumed what they handed over.
     - lost: partitions for which a target group no longer has a committed offset.
     """
 
     groups: tuple[str, ...]
-    moved: tuple[str, ...]
-    not_watched: tuple[str, ...]
+    consumed: Consumed
     lost: tuple[str, ...]
 
 
@@ -72,26 +70,30 @@ def started_since(clusters: Clusters[GroupReader], receipt: Receipt) -> Started 
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    seen = look_at_watched(clusters.source, execution)
-    return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
+    return Started(groups=groups, consumed=consumed_since(clusters.source, execution), lost=lost)
 
 
 def say_over(clusters: Clusters[GroupReader | None], started: Started, file: ReceiptFile, events: Events) -> None:
     """Tell the user that the migration in the receipt is over, because a target group has started.
 
-    Raises `PartlyApplied` if a source group still consumes or can't be read;
+    Raises `PartlyApplied` if a source group consumes, has consumed since the hand-over, or can't be read;
     `Refused` if a target group has lost a committed offset, or another run has undone the migration.
     """
     refuse_taken(clusters, file.receipt, Verb.ROLLBACK)
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
-    if started.moved:
+    signs, is_live, not_watched = started.consumed
+    if is_live:
         raise PartlyApplied(
-            f"{handed_over}; {some(started.moved, 3)}: stop these consumers, because what they read is processed "
-            "twice; nothing was written"
+            f"{handed_over}; {signs}: stop these consumers, because what they read is processed twice; nothing was "
+            "written"
         )
-    if started.not_watched:
+    if signs:
         raise PartlyApplied(
-            f"{handed_over}; {some(started.not_watched, 3)}: run the same command again, which looks at the group; "
+            f"{handed_over}; {signs}; what it has read is processed twice: audit counts it; nothing was written"
+        )
+    if not_watched:
+        raise PartlyApplied(
+            f"{handed_over}; {some(not_watched, 3)}: run the same command again, which looks at the group; "
             "nothing was written"
         )
     if started.lost:

@@ -156,6 +156,11 @@ class Execution(Write):
             longest_gap=other.longest_gap,
         )
 
+    @property
+    def moved_in_words(self) -> str:
+        """The first of the messages ``moved``, as past, with the time of the write."""
+        return f"the {self.verb} of {self.started_at:%Y-%m-%d %H:%M} UTC said: {self.moved[0]}"
+
     def with_moved(self, reasons: Iterable[str]) -> Execution:
         """Return the execution with these messages added, about groups that consume although they must have stopped."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))

@@ -21,7 +21,8 @@ class PartitionState(PartitionValue, frozen=True, kw_only=True):
     - sources: the source groups of the topic; empty if they are on another cluster than the target groups.
     - handed_over_by: the source groups of this partition, on any cluster, with the offsets at which they stopped.
     - execution: the number of the write that led to the state.
-    - left: the target group's committed offset when the partition was handed back to the source group; otherwise None.
+    - left: the target group's committed offset when the partition was last handed back to the source group; None: it
+      was not. A rollback of the next hand-over restores this offset.
     """
 
     state: State
@@ -61,6 +62,7 @@ def partition_states_after(executions: Iterable[Execution]) -> Mapping[Order, Pa
 def _fold_hand_over(states: dict[Order, PartitionState], execution: Execution) -> None:
     origins, by = execution.origins(), execution.sources()
     planned = {change.order for change in execution.changes}
+    left = {order: partition.left for order, partition in states.items()}
     for order in [order for order, partition in states.items() if _is_over(partition, is_planned=order in planned)]:
         del states[order]
     for change in execution.changes:
@@ -77,6 +79,7 @@ def _fold_hand_over(states: dict[Order, PartitionState], execution: Execution) -
             sources=origins[change.group, change.topic],
             handed_over_by=by[change.order],
             execution=execution.number,
+            left=left.get(change.order),
         )
 
 

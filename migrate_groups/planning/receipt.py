@@ -252,12 +252,14 @@ class Receipt:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
         They are the offsets that this migration wrote, or may have written. After a hand-back to the source group, only
-        the offset that the target group had at that time may be overwritten. None stands for no committed offset.
+        the offset that the target group had at that time may be overwritten, also if a rollback has restored it since.
+        None stands for no committed offset.
         """
+        is_back = (State.HANDED_BACK, State.UNDONE)
         return {
-            order: (partition.left,) if partition.state is State.HANDED_BACK else partition.change.written
+            order: (partition.left,) if partition.state in is_back else partition.change.written
             for order, partition in self.partition_states.items()
-            if partition.state is State.HANDED_BACK or partition.takes(Verb.HAND_OVER, Step.RESUME)
+            if partition.state in is_back or partition.takes(Verb.HAND_OVER, Step.RESUME)
         }
 
     def moved_since(self, now: Mapping[Order, CommittedOffset | None]) -> list[str]:

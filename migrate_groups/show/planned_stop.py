@@ -70,7 +70,7 @@ def _members(stop: PlannedStop) -> str:
     if not stop.must_stop:
         return f"no member has to stop; {stays}"
     both = _names(stop.must_go_on)
-    restart = f"{both} may start again with only the topics that stay" if both else ""
+    restart = f"{both} may start again after START, with only the topics that stay" if both else ""
     return "; ".join(filter(None, [f"stop {_names(stop.must_stop)}", restart, stays]))
 
 

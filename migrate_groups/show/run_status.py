@@ -49,6 +49,7 @@ _COMMANDS: list[Column[_Command]] = [
     Column("REASON", TEXT, lambda row: row.next.reason, "reason"),
 ]
 _GROUPS = [*GROUP, MEMBERS, LAG]
+_NOTHING = "nothing handed over"
 
 
 @row_of(_WRITES)
@@ -195,12 +196,12 @@ def _kind(found: RunStatus | MigrateGroupsError) -> str:
     """Return the states of a run's partitions, such as ``handed over``."""
     if isinstance(found, MigrateGroupsError):
         return "not known"
-    return " and ".join(sorted({str(each.state) for each in found.receipt.partition_states.values()}))
+    return " and ".join(sorted({str(each.state) for each in found.receipt.partition_states.values()})) or _NOTHING
 
 
 def _states(found: RunStatus) -> str:
     states = Counter(partition.state for partition in found.receipt.partition_states.values())
-    return ", ".join(f"{count:,} {state}" for state, count in states.items())
+    return ", ".join(f"{count:,} {state}" for state, count in states.items()) or _NOTHING
 
 
 def _outcomes(write: Execution) -> str:

@@ -52,7 +52,7 @@ ELSEWHERE = {
     "docker build -t migrate-groups:spark --target spark .": "tests/unit/test_dockerfile.py",
     'docker run --rm -it --user "$(id -u):$(id -g)" -v "$PWD:/data" '
     "-e MIGRATE_GROUPS_BOOTSTRAP_SERVER=kafka:9092 migrate-groups migrate split.toml --dry-run": "it needs the image",
-    "migrate-groups migrate split.toml --yes --approved plan.json --stop-command './stop.sh billing search' "
+    "migrate-groups migrate split.toml --yes --approved plan.json --stop-command './stop.sh big' "
     "--start-command './start.sh billing search' --restart-command './start.sh big'": "tests/unit/test_stop_command.py",
     "migrate-groups migrate split.toml --approved plan.json --yes "
     "--stop-command 'ansible-playbook applications.yml -e applications=big -e state=stopped' "

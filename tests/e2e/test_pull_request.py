@@ -132,6 +132,31 @@ def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world,
     assert json.loads(Path(ran.outputs["plan"]).read_text())["intent"] == ran.outputs["intent"]
 
 
+def test_plans_of_a_fleet(runner, review, world, bootstrap_servers):
+    """Of a fleet the action comments one table, and its output names the folder of the plans.
+
+    The folder is what ``--approved`` takes. If a check refuses one of the groups, the job fails.
+    """
+    other = world.name("big")
+    for partition in (0, 1):
+        world.commit(other, TopicPartition(review.pay, partition), 2)
+    spec = f'groups = ["{review.old}", "{other}"]\nrename = ["*=new.*"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
+    (runner.workspace / "split.toml").write_text(spec)
+    ran = workflow(runner, bootstrap_servers)
+    assert (ran.code, ran.outputs["changed"], ran.outputs["refused"], ran.outputs["intent"]) == (0, "true", "false", "")
+    [comment] = runner.bodies
+    assert f"`new.{other}`" in comment
+    download = f"{CUT_OVER.partition('#')[0]} -D plans\n"
+    code, said = shell_of_operator(
+        runner, f"{download}migrate-groups migrate split.toml --approved plans --yes", bootstrap_servers
+    )
+    assert code == 0, said
+    assert world.committed(f"new.{review.old}") == world.committed(review.old)
+    world.commit(f"new.{other}", TopicPartition(review.pay, 0), 1)
+    ran = workflow(runner, bootstrap_servers)
+    assert (ran.code, ran.outputs["refused"]) == (3, "true"), ran.log
+
+
 def test_plan_without_changes(runner, review, world, bootstrap_servers):
     """If the target groups already have the offsets, the action's output `changed` is false, and the job passes."""
     for group, topic in ((review.billing, review.pay), (review.search, review.find)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -21,12 +22,12 @@ BOT = "github-actions[bot]"
 _SECONDS = 500
 
 _GH = """#!{python}
-import json, os, pathlib, sys
+import json, os, pathlib, shutil, sys
 folder, arguments = pathlib.Path({folder!r}), sys.argv[1:]
 with (folder / "calls").open("a") as calls:
     calls.write(json.dumps([arguments, dict(os.environ)]) + "\\n")
 if arguments[:2] == ["run", "download"]:
-    pathlib.Path("plan.json").write_bytes((folder / "artifact").read_bytes())
+    shutil.copytree(folder / "artifact", arguments[6] if arguments[5:6] == ["-D"] else ".", dirs_exist_ok=True)
     sys.exit()
 store = folder / "comments"
 comments = json.loads(store.read_text())
@@ -125,8 +126,14 @@ class Runner:
         return [comment["body"] for comment in self.comments]
 
     def upload(self, plan: str) -> None:
-        """Store a plan file as the artifact that ``gh run download`` fetches. plan: the path of the file."""
-        (self.folder / "artifact").write_bytes(Path(plan).read_bytes())
+        """Store a plan, or the folder of a fleet's plans, as the artifact that ``gh run download`` fetches."""
+        artifact = self.folder / "artifact"
+        shutil.rmtree(artifact, ignore_errors=True)
+        if Path(plan).is_dir():
+            shutil.copytree(plan, artifact)  # an artifact of a folder has the files in it
+        else:
+            artifact.mkdir()
+            shutil.copy(plan, artifact)
 
     def contexts(self, **more: Any) -> dict[str, Any]:
         """Return GitHub's contexts by name, such as ``github`` for ``${{ github.sha }}``. more: further contexts."""

@@ -171,6 +171,10 @@ def test_client_credentials_in_jaas_or_in_properties():
             "sasl.jaas.config is for SCRAM-SHA-256, but sasl.mechanism is PLAIN: use .*PlainLoginModule",
         ),
         (
+            f"security.protocol=SASL_SSL\nsasl.mechansim=SCRAM-SHA-256\nsasl.jaas.config={SCRAM} required password=x;",
+            "sasl.mechanism is not set, and sasl.jaas.config is for SCRAM-SHA-256: set sasl.mechanism",
+        ),
+        (
             "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER",
             "needs a token server or a token file: set sasl.oauthbearer.token.endpoint.url",
         ),

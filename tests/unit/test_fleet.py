@@ -635,6 +635,22 @@ def test_each_group_is_handed_over_when_it_has_stopped(cli):
     assert (cli.there("new.orders"), cli.there("new.stock")) == (20, None)
 
 
+def test_status_and_reconcile_name_the_groups_that_are_not_handed_over(cli):
+    """A group of a fleet that is refused before its write has a line in `status`, and a remark in `reconcile`."""
+    for group in ("orders", "stock"):
+        cli.target.commit(group, ORDERS, 20)
+    running(cli, "stock")
+    fleet(cli)
+    assert cli.outcome(*HERE, "--wait", "1s")[0] == 3
+    said = cli("status", "groups.toml.run").stdout
+    [line] = [line.split() for line in said.splitlines() if line.startswith("stock ")]
+    assert " ".join(line) == "stock nothing handed over migrate-groups migrate groups.toml"
+    assert "2 runs: 1 handed over, 1 nothing handed over" in said
+    assert "next: migrate-groups migrate groups.toml" in cli("status", "groups.toml.run/stock").stdout
+    found = compared([str(cli.folder / "groups.toml.run")], [], has_spec=False)
+    assert "not handed over, so not compared: stock" in found.hints
+
+
 def test_no_group_is_begun_after_too_many_failures(cli):
     """After ``max_failures`` groups that were begun and failed, the other groups are not begun."""
     for number in range(4):

@@ -400,7 +400,7 @@ def test_a_group_that_was_not_told_to_start_hands_nothing_on(cli, monkeypatch):
     assert "its outcome is not known: run that command again first; if its run directory is lost, forget" in error
     assert cli.offset("newer") is None
     cli.cluster.commit("new", PARTITION, 8)
-    assert "stop these consumers" in cli.fails(*MIGRATE, code=4)
+    assert "what it has read is processed twice" in cli.fails(*MIGRATE, code=4)
     assert newest(cli, "new")[1] == ClaimState.ARRIVING
 
 
@@ -440,6 +440,25 @@ def test_a_lost_run_directory_is_replaced_once_its_claims_are_forgotten(cli):
     cli("delete-group", journal_group("old"), "--yes")
     cli(*MIGRATE)
     assert cli.offset("new") == 5
+
+
+def test_one_command_forgets_the_claims_of_all_target_groups(cli):
+    """The refusal of a lost run with several target groups has one command, which names the journals of all."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.commit("old", REFUSED, 0)
+    (cli.folder / "split.toml").write_text(
+        SPEC.replace("[options]", '[[target]]\ngroup = "other"\ntopics = ["u"]\n[options]')
+    )
+    cli(*MIGRATE)
+    shutil.rmtree(cli.folder / RUN)
+    cli.cluster.delete("new", [PARTITION])
+    cli.cluster.delete("other", [REFUSED])
+    journals = " ".join(map(journal_group, ("old", "new", "other")))
+    error = cli.fails(*MIGRATE, code=3)
+    assert error.count(f"forget the claims with migrate-groups delete-group {journals}") == 2
+    cli("delete-group", *journals.split(), "--yes")
+    cli(*MIGRATE)
+    assert "did you mean" not in cli.fails("delete-group", journal_group("olds"), "--yes", code=3)
 
 
 def test_a_lost_run_is_undone_by_deleting_its_groups(cli):

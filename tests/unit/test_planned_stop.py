@@ -71,7 +71,7 @@ def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
     join(cli.cluster, "app", "t", "audit.log")
     assert notes(cli)[:2] == [
         "stays with old: audit.log",
-        "stop app; app may start again with only the topics that stay",
+        "stop app; app may start again after START, with only the topics that stay",
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
     keep_audit_log(cli)
     member = Member(member_id="app", client_id="app", host="/h", subscription_regex="^(t|audit.*)")
     cli.cluster.join("old", member, group_type="consumer")
-    assert notes(cli)[1] == "stop app; app may start again with only the topics that stay"
+    assert notes(cli)[1] == "stop app; app may start again after START, with only the topics that stay"
 
 
 def test_members_that_have_left_the_moved_topics_are_done(cli):

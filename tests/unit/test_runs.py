@@ -11,13 +11,14 @@ import pytest
 from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import ways_back
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import State, Step, Verb, step
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
-from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected, right_after
+from tests.support.connected import APPLY, MIGRATE, PARTITION, SPEC, Connected, right_after
 from tests.support.rows import row
 
 RUN = "split.toml.run"
@@ -114,8 +115,13 @@ def test_rerun_after_the_source_group_committed_again(cli):
     error = cli.fails(*MIGRATE, code=4)
     assert "started since: group new; group 'old' has committed on 1 partition since its offsets were read" in error
     assert "t-0 5 → 9 (4 records)" in error
-    assert "stop these consumers, because what they read is processed twice; nothing was written" in error
+    assert "no member is on the topics now" in error
+    assert error.endswith("what it has read is processed twice: audit counts it; nothing was written")
     assert cli.offset("new") == 6
+    cli.cluster.join("old", member("late", "t"))
+    error = cli.fails(*MIGRATE, code=4)
+    assert "stop these consumers, because what they read is processed twice; nothing was written" in error
+    assert "no member" not in error
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
@@ -264,6 +270,121 @@ def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, 
     assert "if they have started, these records are processed twice" in error
 
 
+def late_member(cli: Connected, monkeypatch: pytest.MonkeyPatch, *, commits: bool) -> None:
+    """Hand over while a member of the group that lives on was not stopped in time; it leaves afterwards."""
+    keep_a_topic(cli)
+
+    def consume() -> None:
+        cli.cluster.join("old", member("late", "t"))
+        if commits:
+            cli.cluster.commit("old", PARTITION, 7)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cutover, "SystemClock", lambda: FakeClock(consume))
+        assert "group 'old' has 1 member" in cli.fails(*MIGRATE, "--guard", "5s", code=4)
+    cli.cluster.leave("old", "late")
+
+
+NO_MEMBER = "; no member is on the topics now (a consumer that uses assign() would not show)"
+SAID = "the hand-over of 2026-11-20 12:00 UTC said: group 'old' has 1 member assigned or subscribed to t (late at h"
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_member_that_has_left_is_told_as_past(cli, monkeypatch, commits):
+    """A member that the guard saw, and that has left, is told as past, with the time, by `migrate` and `status`.
+
+    The exit code stays 4, because records were processed twice. `status` says whether to repeat `migrate`, or that the
+    new groups have started.
+    """
+    late_member(cli, monkeypatch, commits=commits)
+    since = "group 'old' has committed on 1 partition since its offsets were read: t-0 5 → 7 (2 records); "
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.startswith(f"{since if commits else ''}{SAID}")
+    assert step.endswith(
+        f"{NO_MEMBER}: start no new group, and run migrate-groups migrate split.toml again; or undo it: migrate-groups "
+        f"rollback {RUN}"
+    )
+    cli.cluster.commit("new", PARTITION, 8)
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert f"started since: group new; {since if commits else ''}{SAID}" in step
+    assert step.endswith(f"{NO_MEMBER}; what it has read is processed twice: audit counts it")
+    assert cli.fails(*MIGRATE, code=4) == f"error: {step}; nothing was written"
+
+
+def test_a_member_that_is_back_is_told_as_present(cli, monkeypatch):
+    """A member that is on the topics now is to be stopped, as `status` says, whether the new groups have started."""
+    late_member(cli, monkeypatch, commits=False)
+    cli.cluster.join("old", member("again", "t"))
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.startswith("group 'old' has 1 member assigned or subscribed to t (again at h on t; ")
+    assert SAID not in step
+    assert "): stop these consumers, start no new group, and run migrate-groups migrate split.toml again; or" in step
+    cli.cluster.commit("new", PARTITION, 8)
+    step = json.loads(cli("status", RUN, "--format", "json").stdout)["next"]
+    assert step.endswith("): stop these consumers, because what they read is processed twice")
+    assert "no member" not in step
+
+
+def test_no_member_is_claimed_absent_if_the_group_cannot_be_read(cli, monkeypatch):
+    """If the old group can't be read now, `migrate` repeats what the hand-over said, and to look with `describe`."""
+    late_member(cli, monkeypatch, commits=False)
+    cli.cluster.commit("new", PARTITION, 8)
+    described = cli.cluster.description
+    monkeypatch.setattr(cli.cluster, "description", lambda group: silent(group) if group == "old" else described(group))
+    error = cli.fails(*MIGRATE, code=4)
+    assert SAID in error
+    assert "; see with describe whether it still does; what it has read" in error
+
+
+def test_reconcile_remarks_that_the_old_group_consumed(cli, monkeypatch):
+    """If the hand-over saw the old group consume, `reconcile` of the run says so: equal offsets do not show it."""
+    late_member(cli, monkeypatch, commits=False)
+    first, _ = compared([str(cli.folder / RUN)], [], has_spec=False).hints
+    assert first.startswith(
+        "old consumed after the hand-over, or may have, so records may be processed twice: audit counts them; "
+        f"{SAID} on t; "
+    )
+
+
+def test_after_a_late_commit_the_offsets_are_deleted_by_group(cli, monkeypatch):
+    """If the old group committed after the hand-over, and has no member there now, the way to delete its offsets works.
+
+    `delete-offsets` of the run names it. While a member is there, it says to stop it. Afterwards, hand-back is refused
+    until the deletion is rolled back.
+    """
+    late_member(cli, monkeypatch, commits=True)
+    cli.cluster.commit("new", PARTITION, 9)
+    cli.cluster.join("old", member("again", "t"))
+    refusal = cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert "the source group has committed since the hand-over: stop its consumers of these topics" in refusal
+    cli.cluster.leave("old", "again")
+    assert (
+        "not moved: t-0: the source group has committed since the hand-over, and no member is on these topics now: "
+        "migrate-groups delete-offsets --group old --topic t deletes its offsets, but hand-back of this run needs them"
+    ) in cli.fails("delete-offsets", RUN, "--yes", code=3)
+    cli("hand-back", RUN, "--dry-run")
+    cli("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes")
+    assert cli.offset("old") is None
+    assert f"expired or was deleted, and {SAID}" in cli.fails("hand-back", RUN, "--dry-run", code=3)
+    cli.cluster.leave("old", "lives-on")
+    cli("rollback", "old.delete-offsets.receipt.json", "--yes")
+    cli("hand-back", RUN, "--dry-run")
+
+
+def test_the_command_that_deletes_by_group_names_three_topics_at_most(cli, monkeypatch):
+    """The command to delete the offsets of a group that committed since has at most three topics."""
+    for topic in ("a", "b", "c"):
+        cli.cluster.create_topic(topic, 1)
+        cli.cluster.produce(topic, 0, 10)
+        cli.cluster.commit("old", TopicPartition(topic, 0), 5)
+    (cli.folder / "split.toml").write_text(SPEC.replace('["t"]', '["a", "b", "c", "t"]'))
+    cli(*MIGRATE)
+    for topic in ("a", "b", "c", "t"):
+        cli.cluster.commit("old", TopicPartition(topic, 0), 6)
+    refusal = cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert "delete-offsets --group old --topic a --topic b --topic c … deletes its offsets" in refusal
+
+
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
     """If the new group committed during the watch after `rollback`, a second `rollback` ends with exit code 4, too.
 
@@ -276,7 +397,10 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
     assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
     error = cli.fails("rollback", RUN, "--yes", code=4)
     assert "is rolled back already, but group 'new' has committed on 1 partition since its offsets were read" in error
-    assert "what they read from there on is processed twice; nothing was written" in error
+    assert error.endswith(f"{NO_MEMBER}; what it has read is processed twice; nothing was written")
+    cli.cluster.join("new", member("left", "t"))
+    error = cli.fails("rollback", RUN, "--yes", code=4)
+    assert "stop its consumers, because what they read from there on is processed twice; nothing was written" in error
     assert verbs(cli) == ["hand-over", "rollback"]
 
 

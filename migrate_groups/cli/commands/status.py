@@ -55,7 +55,7 @@ def status(
     from migrate_groups.show import run_status as views
 
     target.check()
-    several = RunDir(run).several()
+    several = RunDir(run).of_groups()
     parts: Sequence[Part[RunStatus]] = []
     with target.open_readers(connection) as clusters:
         if several:
@@ -76,10 +76,11 @@ def status(
 
 def _of_run(run: Path, clusters: Clusters[GroupReader]) -> RunStatus:
     from migrate_groups.files.runs.receipt_file import open_receipt
-    from migrate_groups.files.runs.run_dir import receipt_in
+    from migrate_groups.files.runs.run_dir import RunDir, receipt_in
     from migrate_groups.migration.run_status import run_status
 
-    with open_receipt(receipt_in(run), read_only=True, must_exist=True) as file:
+    # A run that has written nothing yet has a baseline, and no receipt.
+    with open_receipt(receipt_in(run), read_only=True, must_exist=not RunDir(run).baseline.is_file()) as file:
         return run_status(clusters, file, SystemClock(), _lines(run, file.receipt))
 
 

@@ -103,7 +103,8 @@ def hand_back(
 
     If the new group is on another cluster, pass it with --to-bootstrap-server or --to-command-config, and the old
     group's as --bootstrap-server. The offsets in the mirror's copies are translated to the topics that were copied,
-    without another mirror. It is refused while there are unread records in a copy that are not of its topic.
+    without another mirror. It is refused while there are unread records in a copy that are not of its topic, and waits
+    only for the new group: the old one must have no members.
 
     Example: migrate-groups hand-back split.toml.run --wait 10m
     """

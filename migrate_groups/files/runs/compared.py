@@ -70,11 +70,14 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     found = [
         _of_run(each, after, of_run.content if of_run else None) for each, of_run in zip(runs, judged, strict=True)
     ]
+    hints = [hint for of_run in judged if of_run for hint in _hints(of_run)]
+    if waiting := [each.folder.name for each in run.of_groups() if not status(each.receipt)]:
+        hints.append(f"not handed over, so not compared: {some(waiting)}")
     return Compared(
         before=[path for each in found for path in each.before],
         after=after or [path for each in found for path in each.after],
         planned=[place for each in found for place in each.planned],
-        hints=tuple(dict.fromkeys(hint for of_run in judged if of_run for hint in _hints(of_run))),
+        hints=tuple(dict.fromkeys(hints)),
     )
 
 
@@ -87,8 +90,16 @@ def _judged(run: RunDir) -> Execution | None:
 
 
 def _hints(hand_over: Execution) -> tuple[str, ...]:
-    """Return what the record of a hand-over does not show (later consumption, a second client), and who handed over."""
+    """Return what the record of a hand-over says, or does not show, of later consumption and the second client.
+
+    Also who handed over.
+    """
     hints = []
+    if hand_over.moved:
+        hints.append(
+            f"{some(hand_over.source_groups)} consumed after the hand-over, or may have, so records may be processed "
+            f"twice: audit counts them; {hand_over.moved_in_words}"
+        )
     if hand_over.source_groups and not hand_over.guard_readings:
         groups = some(hand_over.source_groups)
         hints.append(f"{groups} was not watched after the write: audit shows whether it consumed again")

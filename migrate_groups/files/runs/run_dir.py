@@ -57,11 +57,16 @@ class RunDir:
         """Return the run directory of one of several migrated groups: a subfolder whose name is `file_name(group)`."""
         return RunDir(self.folder / file_name(group))
 
-    def several(self) -> list[RunDir]:
+    def of_groups(self) -> list[RunDir]:
         """Return the run directories of the groups of a fleet; empty if this is the run directory of one run."""
         if status(self.receipt):
             return []
-        return [RunDir(each.parent) for each in sorted(self.folder.glob("*/receipt.json"))]
+        saved = (path for name in ("baseline.parquet", "receipt.json") for path in self.folder.glob(f"*/{name}"))
+        return [RunDir(folder) for folder in sorted({path.parent for path in saved})]
+
+    def several(self) -> list[RunDir]:
+        """Return those of `of_groups` that have begun to write."""
+        return [run for run in self.of_groups() if status(run.receipt)]
 
     def refuse_several(self) -> None:
         """Raise `InvalidInput` if the folder has no receipt, but contains the run directories of groups."""

@@ -66,7 +66,8 @@ def _login(properties: Properties, bootstrap_servers: str) -> Login:
     if mechanism not in _LOGIN_MODULES:
         name = properties.written("sasl.mechanism")
         raise InvalidInput(f"{name} is {quoted(mechanism)}; supported are {', '.join(_LOGIN_MODULES)}")
-    options = _jaas_options(properties.take("sasl.jaas.config"), mechanism)
+    is_set = bool(properties.value("sasl.mechanism"))
+    options = _jaas_options(properties.take("sasl.jaas.config"), mechanism, is_set=is_set)
     is_msk = mechanism == "AWS_MSK_IAM" or properties.value("sasl.login.callback.handler.class") == _MSK_HANDLER
     login: Login
     if is_msk:
@@ -87,8 +88,11 @@ def _login(properties: Properties, bootstrap_servers: str) -> Login:
     return login
 
 
-def _jaas_options(text: str, mechanism: str) -> Properties:
-    """Return the options in ``sasl.jaas.config``. Raises `InvalidInput` if its login module is of another mechanism."""
+def _jaas_options(text: str, mechanism: str, *, is_set: bool) -> Properties:
+    """Return the options in ``sasl.jaas.config``. Raises `InvalidInput` if its login module is of another mechanism.
+
+    is_set: whether the mechanism is a property, and not Kafka's default.
+    """
     if not text:
         return Properties({})
     from migrate_groups.kafka.credentials.jaas import parse_jaas
@@ -96,6 +100,8 @@ def _jaas_options(text: str, mechanism: str) -> Properties:
     entry = parse_jaas(text)
     if entry.module != _LOGIN_MODULES[mechanism]:
         of = next((name for name, module in _LOGIN_MODULES.items() if module == entry.module), "another mechanism")
+        if not is_set:
+            raise InvalidInput(f"sasl.mechanism is not set, and sasl.jaas.config is for {of}: set sasl.mechanism")
         raise InvalidInput(
             f"sasl.jaas.config is for {of}, but sasl.mechanism is {mechanism}: use {_LOGIN_MODULES[mechanism]}"
         )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from migrate_groups.errors import GroupNotFound, MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.planning.checks.permission import ANY_TOPIC, hidden
 from migrate_groups.snapshots.selection import NoTopicMatches
 from migrate_groups.text import did_you_mean
@@ -44,6 +45,8 @@ def similar_groups_named(reader: GroupReader) -> Iterator[None]:
         if set(error.group) & {*"*?["}:
             advice = "globs are for topics only; migrate-groups list shows the names of all groups"
             raise GroupNotFound(error.group, advice) from None
+        if error.group.startswith(OWN_GROUPS):
+            raise  # another journal has the claims of another group
         try:
             advice = did_you_mean([error.group], [listed.group for listed in reader.list_groups()])
         except MigrateGroupsError:

@@ -16,7 +16,7 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Client, Clusters, one_cluster, writers
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.guard import consumed_since, look_at_watched
 from migrate_groups.migration.journal import Journal, locked, read_journal, refuse_taken
 from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -65,10 +65,13 @@ def _is_done(
     refuse_taken(_with_claims(clusters, file.receipt, verb), file.receipt, verb)
     done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
-        raise PartlyApplied(
-            f"{done}, but {last.moved[0]}: stop its consumers, because what they read from there on is processed "
-            "twice; nothing was written"
-        )
+        signs, is_live, _ = consumed_since(_written(clusters, verb), last)
+        if is_live:
+            raise PartlyApplied(
+                f"{done}, but {signs}: stop its consumers, because what they read from there on is processed twice; "
+                "nothing was written"
+            )
+        raise PartlyApplied(f"{done}, but {signs}; what it has read is processed twice; nothing was written")
     if last.not_watched:
         if watch_again:
             return False

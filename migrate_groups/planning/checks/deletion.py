@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, Relation
 from migrate_groups.planning.check import Judgement, Verdict
@@ -13,6 +16,7 @@ from migrate_groups.planning.checks.facts import (
 )
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.checks.source import live
+from migrate_groups.planning.execution import Source
 from migrate_groups.text import named, some
 
 NOT_OFFERED = "the brokers do not offer to delete committed offsets (OffsetDelete, KIP-496)"
@@ -78,15 +82,29 @@ def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:
     sources = {source.order: source for _, source in facts.moved}
     now = {order: facts.survey.now(order) for order in sources}
     moved = [
-        str(source.partition)
+        source
         for order, source in sources.items()
         if (committed := now[order]) and committed.offset != source.stopped_at
     ]
     return refused_if_any(
-        moved,
-        "the source group has committed since the hand-over: stop its consumers of these topics",
+        [str(source.partition) for source in moved],
+        f"the source group has committed since the hand-over{_then(facts, moved)}",
         "the source group has not committed since the hand-over",
         compared=[each for each in now.values() if each is not None],
+    )
+
+
+def _then(facts: RunDeletionFacts, moved: Sequence[Source]) -> str:
+    """Return what to do about source groups that have committed since the hand-over, as the end of a sentence."""
+    if not moved or live(facts.survey.groups, facts.topics):
+        return ": stop its consumers of these topics"
+    group = min(source.group for source in moved)
+    topics = sorted({source.partition.topic for source in moved if source.group == group})
+    options = " ".join([f"--group {shlex.quote(group)}", *(f"--topic {topic}" for topic in topics[:3])])
+    more = " …" if len(topics) > 3 else ""
+    return (
+        f", and no member is on these topics now: migrate-groups delete-offsets {options}{more} deletes its offsets, "
+        "but hand-back of this run needs them"
     )
 
 

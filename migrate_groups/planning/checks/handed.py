@@ -28,6 +28,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     if facts.verb is not Verb.HAND_OVER:
         return undone_by(facts, receipt)
     handed: dict[Place, list[Place]] = defaultdict(list)
+    targets: dict[GroupAt, set[str]] = defaultdict(set)
     stopped_at: dict[Place, int] = {}
     restored: set[Place] = set()
     written: set[Place] = set()
@@ -45,6 +46,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         if stopped is not None:
             stopped_at[source] = stopped
         handed[source].append((_group_at(change.group, elsewhere), partition))
+        targets[source[0]].add(change.group)
         if change.origin is Origin.RESTORED:
             restored.add(source)
         if change.action is not Action.UNCHANGED:
@@ -52,6 +54,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     return replace(
         facts,
         handed=handed,
+        targets=targets,
         stopped_at=stopped_at,
         elsewhere=elsewhere,
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,

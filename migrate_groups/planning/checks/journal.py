@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,6 +45,7 @@ class JournalFacts:
     - verb: the kind of the write.
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run, with
       the partition there.
+    - targets: of a hand-over, the names of the target groups of each source group.
     - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
     - here: the id of the source groups' cluster.
     - elsewhere: the id of the target groups' cluster, if it is another one; otherwise empty.
@@ -65,6 +66,7 @@ class JournalFacts:
     run: str
     verb: Verb
     handed: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
+    targets: Mapping[GroupAt, Collection[str]] = field(default_factory=dict)
     stopped_at: Mapping[Place, int] = field(default_factory=dict)
     here: str = ""
     elsewhere: str = ""
@@ -215,15 +217,19 @@ def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[st
     names = some([*map(repr, newest.groups)])
     both = "pass --copy if both groups are to process the same records"
     if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.names(source)}:
+        all_targets = () if newest.cluster else sorted(facts.targets.get(source[0], newest.groups))
         return _found(facts, source[0].name, newest), (
             f"run the command again with the run directory of that run; if it is lost, and {names} has not started, "
-            f"{_forget(source[0].name, *(() if newest.cluster else newest.groups))}"
+            f"{_forget(source[0].name, *all_targets)}"
         )
     if newest.cluster:  # a rollback there does not reach this cluster
         return _found(facts, source[0].name, newest), (
             f"go on from {names} there; or, if the topics are back here since, {_forget(source[0].name)}; or {both}"
         )
-    return _found(facts, source[0].name, newest), f"go on from {names}, undo that run first, or {both}"
+    return _found(facts, source[0].name, newest), (
+        f"go on from {names}, undo that run first, or {both}; or, if the topics are back since without this tool, "
+        f"{_forget(source[0].name)}"
+    )
 
 
 def _of_way_back(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str] | None:

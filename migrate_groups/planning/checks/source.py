@@ -69,7 +69,7 @@ def lost_after_consuming(facts: Facts, read: Collection[Order]) -> str:
     if not gone:
         return ""
     return (
-        f"{some(gone, 3)}: the committed offset expired or was deleted, and the hand-over said: {hand_over.moved[0]}; "
+        f"{some(gone, 3)}: the committed offset expired or was deleted, and {hand_over.moved_in_words}; "
         "set the right one with rewind and apply"
     )
 

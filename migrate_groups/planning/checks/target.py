@@ -91,10 +91,11 @@ def existing_offsets(facts: HandOverFacts) -> Judgement:
             instead = f"not {after.offset}" if after else otherwise
             differing.append(f"{each.group} {each.topic_partition} is at {before.offset}, {instead}")
     if not differing:
-        same = sum(each.before is not None and each.after is not None for each in decided)
-        return Verdict.PASS, (
-            f"{counted(same, 'partition')} with the planned offset already" if same else "none in the target groups"
-        )
+        there = [(each.before.offset, each.after.offset) for each in decided if each.before and each.after]
+        same = sum(before == after for before, after in there)
+        kinds = {"the planned offset already": same, "an earlier offset of this run": len(there) - same}
+        counts = [f"{counted(number, 'partition')} with {what}" for what, number in kinds.items() if number]
+        return Verdict.PASS, ", ".join(counts) or "none in the target groups"
     found = f"{counted(len(differing), 'partition')} with another committed offset: {some(differing, most=3)}"
     if on_existing == "refuse":
         advice = "unless an application has run there, pass --on-existing forward (raises offsets only) or overwrite"

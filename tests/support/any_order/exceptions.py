@@ -22,9 +22,9 @@ class Verdict:
 
     - run: the name of the command's run.
     - watched: the time until which the command had to notice other consumers. This is the command's end (with
-      ``guard`` 0, its last write), or its start plus ``settle`` and ``guard`` if that is later. For hand-back it is
-      always the former. It is 0 if the command read no offsets, because the receipt of a killed run said that
-      everything was done.
+      ``guard`` 0, its last write), or its start plus ``settle`` and ``guard`` if that is later. For hand-back, and for
+      a hand-over that says that it is over, it is always the former. It is 0 if the command read no offsets, because
+      the receipt of a killed run said that everything was done.
     - last_read: by partition, the value of `World.moments` when the group's committed offset was last read.
     - uncovered: the partitions that have no committed offset in any group of the command. After a rollback or hand-back
       also the partitions that had none at the hand-over: the receipt lacks them, so the command leaves them alone.

@@ -140,7 +140,9 @@ def judge_hand_over(world: World, setting: Setting, run: Run, ended: Ended, verb
     No other run may have told another group to start, unless the command has taken the topic from this group.
     """
     back = ended.name in BACK
-    watched = 0 if ended.name == "hand-back" else setting.settle + setting.guard
+    # A hand-over that is over looks once, and then neither settles nor watches.
+    is_over = "handed over already, and started since" in ended.err
+    watched = 0 if ended.name == "hand-back" or is_over else setting.settle + setting.guard
     # Without a guard, no command looks for other consumers after its write.
     last_look = world.seconds if setting.guard else verb.wrote_at
     until = max(last_look, verb.began + watched) if verb.last_read else 0.0

@@ -63,6 +63,35 @@ def cli(tmp_path, monkeypatch) -> Refusing:
     return Refusing(tmp_path, monkeypatch)
 
 
+def test_a_run_hands_over_again_after_a_rollback_restored_what_its_hand_back_had_left(cli):
+    """The offset that the target group had at a hand-back is the run's own, also after a rollback has restored it.
+
+    So the same command hands over again without an option, as often as it is rolled back. An offset that another client
+    has committed since is not the run's own.
+    """
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 7)
+    cli("hand-back", RUN, "--wait", "0s", "--yes")
+    for offset in (8, 9):
+        cli.cluster.commit("old", PARTITION, offset)
+        assert "1 partition with the planned offset already, 1 partition with an earlier offset of this run" in (
+            cli(*MIGRATE).stdout
+        )
+        assert cli.offset("new") == offset
+        cli("rollback", RUN, "--yes")
+        assert cli.offset("new") == 7
+    cli.cluster.commit("new", PARTITION, 6)
+    assert "new t-0 is at 6, not 9" in cli.fails(*MIGRATE, code=3)
+
+
+def test_a_rollback_of_offsets_of_others_leaves_them_to_others(cli):
+    """An offset that a hand-over replaced with ``--on-existing``, and a rollback restored, is not the run's own."""
+    cli.cluster.commit("new", PARTITION, 7)
+    cli(*MIGRATE, "--on-existing", "overwrite")
+    cli("rollback", RUN, "--yes")
+    assert "new t-0 is at 7, not 5" in cli.fails(*MIGRATE, code=3)
+
+
 def test_a_second_rollback_sets_the_offset_that_the_first_could_not(cli):
     """If `rollback` can't restore a lost offset of the old group, the next `rollback` restores it.
 
