@@ -15,9 +15,8 @@ from migrate_groups.cli.json_output import print_document
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs.copied_log import save_log_ends
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.offsets_topic.copied import copy_with_ends
+from migrate_groups.migration.offsets_topic.copied import copy_with_ends, current_log_ends, log_ends
 from migrate_groups.migration.ports import LogClients
-from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import history as shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog, save_log_ends
-from migrate_groups.migration.events import Events, amounts_shown
+from migrate_groups.migration.events import Events, Progress, amounts_shown
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.reading.copy_log import copy_log, log_ranges
-from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, Replica, log_partition
-from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
+from migrate_groups.model.topics import partitions_of
+from migrate_groups.snapshots.times import milliseconds_of
 from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 
 OpenLog = Callable[[], AbstractContextManager[LogClients]]
 """Connects to a cluster, and returns a context manager that yields the clients and closes them after its block."""
+
+
+class LogEnd(NamedTuple):
+    """The log end offset of a partition at the time ``taken_at``; None if it can no longer be determined."""
+
+    topic: str
+    partition: int
+    taken_at: datetime
+    log_end_offset: int | None
 
 
 class LogWithEnds(NamedTuple):
@@ -101,6 +111,53 @@ def copy_offsets_log(
         log = CopiedLog.load(folder, reader.cluster_id(), described.topic_id).with_partitions(starts)
         log = replace(log, followers=read_from.followers)
         return copy_log(read_from, topic, log, wanted, progress, now)
+
+
+def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
+    """Return the log end offset of each partition that the client's principal may describe.
+
+    A partition without a leader is left out.
+    """
+    topics = reader.describe_topics(None)
+    every = partitions_of(topics)
+    return {partition: ends.end for partition, ends in reader.log_ranges(every).items()}
+
+
+def log_ends(
+    reader: GroupReader,
+    partitions: Collection[TopicPartition],
+    moments: Sequence[datetime],
+    last: Mapping[TopicPartition, int],
+    progress: Progress,
+) -> Iterator[LogEnd]:
+    """Yield the log end offset of each partition at each of these times.
+
+    moments: the times, in ascending order. last: log end offsets at the last time; missing ones are read now. progress:
+    called with the number of times done and the number of all times.
+
+    A partition that does not exist, has no leader or may not be described is left out.
+    """
+    visible = reader.describe_topics(None)
+    wanted = [partition for partition in partitions if partition.topic in visible]
+    bounds = reader.log_ranges(wanted)
+    for number, moment in enumerate(moments, start=1):
+        is_last = number == len(moments)
+        # The log end offset at an earlier time is the offset of the first record at or after that time. In a compacted
+        # log it may be a little too high. The last time is not searched, because the clocks of producers differ from
+        # the local clock: the offset found could be lower than the committed offset of a group that has caught up.
+        found = {} if is_last else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
+        for partition, ends in bounds.items():
+            if is_last or partition in found:
+                end = last.get(partition, ends.end) if is_last else _end(found[partition], ends)
+                yield LogEnd(partition.topic, partition.partition, moment, end)
+        progress(number, len(moments))
+
+
+def _end(first: OffsetAndTimestamp | None, ends: LogRange) -> int | None:
+    if first is None:
+        return ends.end
+    # Before the first record of a log that does not start at 0, records may have been deleted.
+    return None if first.offset <= ends.start > 0 else first.offset
 
 
 class _WithFollowers:
