@@ -255,7 +255,8 @@ def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb:
     verb: a way back, which the receipt allows or records as done, or the hand-over itself, run again.
     """
     if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
-        _refuse_claimed(journal)
+        # At which offset the source group would hand over again is not known here.
+        _refuse_claimed(replace(journal, facts=replace(journal.facts, givers={})))
 
 
 def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now: datetime) -> None:

@@ -85,6 +85,20 @@ def other_run(cli: Connected, source: str, target: str) -> None:
     cli("migrate", "other.toml", "--yes")
 
 
+def test_a_group_that_was_given_topics_and_went_on_may_hand_them_over_again(cli):
+    """`status` allows a hand-over again if the group before has committed beyond the first hand-over."""
+    other_run(cli, "old", "new")
+    (cli.folder / "on.toml").write_text(
+        SPEC.replace('source = "old"', 'source = "new"').replace('group = "new"', 'group = "old"')
+    )
+    cli("migrate", "on.toml", "--yes")
+    cli.cluster.commit("old", PARTITION, 8)
+    cli("hand-back", "on.toml.run", "--wait", "0s", "--yes")
+    found, said = asked(cli, "on.toml.run")
+    assert found[0] == "allowed", said
+    cli("migrate", "on.toml", "--yes")
+
+
 @pytest.mark.parametrize(
     ("steps", "source", "target"),
     [
