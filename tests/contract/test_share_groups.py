@@ -46,9 +46,8 @@ def test_start_offsets_create_a_share_group_and_are_read_by_name(world, partitio
     """Setting start offsets creates an Empty share group. They are read for partitions that are named, without leader
     epoch and metadata, and are not among all committed offsets. A partition without one has None.
     """
-    group, other = world.name("share"), TopicPartition(partition.topic, 1)
-    with_more = CommittedOffset(offset=4, leader_epoch=0, metadata="ours")
-    assert error_of(world.writer.alter_share_offsets({group: {partition: with_more}})) == ""
+    other = TopicPartition(partition.topic, 1)
+    group = share_group(world, {partition: CommittedOffset(offset=4, leader_epoch=0, metadata="ours")})
     described = describe_group(world.writer, group)
     assert (described.state, described.group_type, described.protocol_type) == ("Empty", "share", "share")
     assert read_committed(world.writer, {group: [partition, other]})[group] == {partition: START, other: None}
