@@ -246,7 +246,7 @@ def read_journal(clusters: Clusters[GroupReader | None], plan: Plan, receipt: Re
     sources = {group.name for group in facts.groups if not group.cluster}
     if clusters.source and verb is Verb.HAND_OVER and any(not group.cluster for group in facts.not_known):
         facts = replace(facts, further=tuple(groups_further_on(clusters.source, facts.stopped_at, sources)))
-    return _read(clusters, Journal(facts=facts))
+    return _with_givers(clusters, _read(clusters, Journal(facts=facts)))
 
 
 def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb: Verb) -> None:
@@ -255,8 +255,7 @@ def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb:
     verb: a way back, which the receipt allows or records as done, or the hand-over itself, run again.
     """
     if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
-        # At which offset the source group would hand over again is not known here.
-        _refuse_claimed(replace(journal, facts=replace(journal.facts, givers={})))
+        _refuse_claimed(journal)
 
 
 def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now: datetime) -> None:
@@ -318,7 +317,7 @@ def locked(writers: Clusters[GroupWriter | None], journal: Journal, file: Receip
         facts = replace(journal.facts, not_known=not_known)
         of_clusters = {cluster: writers.of(cluster) for cluster in _by_cluster(facts)}
         claiming = {cluster: writer for cluster, writer in of_clusters.items() if writer is not None}
-        held = _read(writers, replace(journal, facts=facts, writers=claiming))
+        held = _with_givers(writers, _read(writers, replace(journal, facts=facts, writers=claiming)))
         _refuse_claimed(held)
         yield held
 
@@ -387,10 +386,14 @@ def _read(clusters: Clusters[GroupReader | None], journal: Journal) -> Journal:
             }
         for name, at in found.offsets.items():
             offsets |= {(GroupAt(name, cluster), place): offset for place, offset in at.items()}
-    facts = replace(facts, claims=claims, not_known=not_known)
-    if facts.verb is Verb.HAND_OVER and clusters.source is not None:
-        facts = with_givers(clusters.source, facts, offsets)
-    return replace(journal, facts=facts, offsets=offsets)
+    return replace(journal, facts=replace(facts, claims=claims, not_known=not_known), offsets=offsets)
+
+
+def _with_givers(clusters: Clusters[GroupReader | None], journal: Journal) -> Journal:
+    """Return the journal of a hand-over, at a known offset, with what its source group was given before."""
+    if journal.facts.verb is not Verb.HAND_OVER or clusters.source is None:
+        return journal
+    return replace(journal, facts=with_givers(clusters.source, journal.facts, journal.offsets))
 
 
 def _not_named(facts: JournalFacts) -> str:

@@ -60,7 +60,7 @@ class Answer(StrEnum):
 
 
 _NO_START = (Answer.REFUSED, Answer.NOT_KNOWN)
-"""Of the hand-over, answers after which no group may be started."""
+"""Of the last write's command, run again: answers after which no group may be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,7 @@ def _next_step(
         return hand_over.reason
     if State.HANDED_OVER in states:
         if hand_over.answer is Answer.ALLOWED:
-            is_allowed = found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
-            undo = f"; to undo before they commit: {commands[Verb.ROLLBACK]}" if is_allowed else ""
+            undo = _or_undo(found, commands, "to undo before they commit")
             return f"start the new groups, not the old one{undo}"
         return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
     if states & {State.UNDONE, State.HANDED_BACK}:
@@ -179,9 +178,9 @@ def _consumed(found: RunStatus, last: Execution, commands: Mapping[Verb, str], c
     return f"{signs}: {stop}, and run {commands[last.verb]} again{_or_undo(found, commands)}"
 
 
-def _or_undo(found: RunStatus, commands: Mapping[Verb, str]) -> str:
+def _or_undo(found: RunStatus, commands: Mapping[Verb, str], lead: str = "or undo it") -> str:
     is_allowed = found.of(Verb.ROLLBACK).answer is Answer.ALLOWED
-    return f"; or undo it: {commands[Verb.ROLLBACK]}" if is_allowed else ""
+    return f"; {lead}: {commands[Verb.ROLLBACK]}" if is_allowed else ""
 
 
 def run_status(

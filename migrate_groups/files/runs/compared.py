@@ -56,9 +56,10 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
-    runs = [] if run is None else run.several() or [run]
+    several = run.several() if run else []
+    runs = several or ([run] if run else [])
     judged = [_judged(each) for each in runs]
-    if run is None or not (run.several() or run.plan.exists()):
+    if run is None or not (several or run.plan.exists()):
         _check_files([*before, *after])
         if not before or not after:
             raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")
@@ -71,8 +72,8 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         _of_run(each, after, of_run.content if of_run else None) for each, of_run in zip(runs, judged, strict=True)
     ]
     hints = [hint for of_run in judged if of_run for hint in _hints(of_run)]
-    if waiting := [each.folder.name for each in run.of_groups() if not status(each.receipt)]:
-        hints.append(f"not handed over, so not compared: {some(waiting)}")
+    if waiting := {*run.of_groups()} - {*several}:
+        hints.append(f"not handed over, so not compared: {some(sorted(each.folder.name for each in waiting))}")
     return Compared(
         before=[path for each in found for path in each.before],
         after=after or [path for each in found for path in each.after],

@@ -90,8 +90,8 @@ def undone_by(facts: JournalFacts, receipt: Receipt) -> JournalFacts:
         elsewhere=elsewhere,
         here=move.cluster_id if move else cluster,
         begun=frozenset(_handed_before(receipt, verb, Step.RESUME, Step.NO_OP)),
-        resumed=_resumed(receipt, is_move=move is not None),
-        in_place=frozenset(handed),
+        resumed=_resumed(receipt, is_move=move is not None) if verb is Verb.HAND_OVER else frozenset(),
+        in_place=frozenset(handed) if verb is Verb.HAND_OVER else frozenset(),
         done=frozenset(handed.keys() - left.keys()) if verb is not Verb.DELETE_OFFSETS else frozenset(),
     )
 

@@ -52,7 +52,8 @@ class JournalFacts:
     - begun: those of the partitions for which this run has begun this way back, or has completed it.
     - done: those of the partitions of which this way back has nothing left to do, because this run has undone their
       hand-over, or because brokers refused it. Nobody else may have them, because the source groups are started.
-    - resumed: those of the partitions whose hand-over this run has begun, by its receipt, and has not undone.
+    - resumed: of a hand-over, those of the partitions whose hand-over this run has begun, by its receipt, and has not
+      undone.
     - restored: those of the partitions whose committed offset is gone, so that an earlier one is handed over.
     - in_place: those of the partitions whose target groups have the offsets already, so that nothing is written.
     - is_copy: whether the groups get a copy, so that claims don't matter (the option ``copy``).
@@ -166,7 +167,7 @@ def _complaints(facts: JournalFacts, source: Place, claims: Claims) -> Iterator[
         if claims and claims[0].state in _NOT_OWNED:
             yield _claimed_since(facts, source, claims[0])
         return
-    if facts.verb is Verb.HAND_OVER and claims and claims[0].state is ClaimState.ARRIVED:
+    if claims and claims[0].state is ClaimState.ARRIVED:
         if source in facts.restored:
             yield _found(facts, source[0].name, claims[0]), _GONE_SINCE
             return
