@@ -83,6 +83,7 @@ def prove_stopped(
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
+    deadline = started + how.wait  # compared only with the clock: a difference of times may be rounded
 
     def in_question(reader: GroupReader, description: GroupDescription) -> set[str] | None:
         if patterns:
@@ -111,20 +112,21 @@ def prove_stopped(
             # Try again if the group existed before, because a coordinator that has just taken over may not know its
             # groups yet (docs/kafka-behaviour.md#members-and-states).
             is_there = was_there or isinstance(error, PendingCommits)
-            if not is_there or clock.monotonic() - started >= how.wait:
+            if not is_there or clock.monotonic() >= deadline:
                 raise
         else:
             was_there = True
-            passed = clock.monotonic() - started
+            read_at = clock.monotonic()
+            passed = read_at - started
             how.progress(reasons, looks, passed)
             if not any(reasons.values()):
                 return looks
-            if passed >= how.wait:
+            if read_at >= deadline:
                 found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
                 waited = f" after {passed:.0f} s" if how.wait else ""
                 raise Refused(f"not stopped{waited}: {found}; stop these consumers, or wait longer with --wait")
         now = clock.monotonic()
-        clock.sleep(min(max(_POLL_SECONDS, now - looked), max(0.0, started + how.wait - now)))
+        clock.sleep(min(max(_POLL_SECONDS, now - looked), max(0.0, deadline - now)))
 
 
 def _look_twice(
