@@ -96,9 +96,10 @@ def consumed_since(reader: GroupReader, execution: Execution) -> Consumed:
 def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) -> Execution:
     """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
-    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
-    ``not_watched`` about groups that can't be read; it also has the number of readings and the longest time between
-    them. If a group rebalances, the watch may take up to 5 minutes longer.
+    They are read at least once, even if that time has passed before. Returns the record of the write. Its ``moved`` has
+    messages about groups that still consume, and its ``not_watched`` about groups that can't be read; it also has the
+    number of readings and the longest time between them. If a group rebalances, the watch may take up to 5 minutes
+    longer.
 
     After a hand-over, the offsets of target groups without members are then read again. An offset that is missing or
     lower than written gets the outcome ``refused``.
@@ -106,13 +107,13 @@ def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) 
     reader, to_watch = clients.writer, clients.of_watched(execution.verb)
     read_at = clock.monotonic()
     deadline = read_at + seconds
-    at, unclear = watched(execution), list[str]()
-    while (
-        not (execution.moved or execution.not_watched)
-        and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
-    ):
+    at, unclear, before_it = watched(execution), list[str](), execution.guard_readings
+    while not (execution.moved or execution.not_watched):
+        left = deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()
+        if left <= 0 and execution.guard_readings > before_it:
+            break
         # At full seconds, so that the readings of all groups of a fleet are sent together.
-        clock.sleep(min(_POLL_SECONDS - clock.monotonic() % _POLL_SECONDS, left))
+        clock.sleep(max(0, min(_POLL_SECONDS - clock.monotonic() % _POLL_SECONDS, left)))
         if execution.verb is Verb.HAND_OVER:
             # Before the source groups, so that the last reading of the guard is of them.
             execution = with_first_signs(reader, execution, clock)

@@ -327,6 +327,22 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
     assert "t-0 3 → 8 (5 records)" in seen[1]
 
 
+def test_guard_reads_at_least_once():
+    """A guard whose time has passed before the first reading, as on a busy machine, still reads the groups once."""
+    made = cluster()
+    plan = make_plan(made, handed_over(made, "old", "new"), WriteOptions())
+    receipt = write(made.clients, Execution.of(plan, FakeClock().now()), lambda state: None)
+
+    class Busy(FakeClock):
+        def monotonic(self) -> float:
+            self.slept += 1
+            return self.slept
+
+    assert guard(made.clients, receipt, 0.001, Busy()).guard_readings == 1
+    made.commit("old", FIRST, 8)
+    assert "t-0 3 → 8" in str(guard(made.clients, receipt, 0.001, Busy()).moved)
+
+
 def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
     """If the source group has a member, the plan is "pending": a dry run passes, but a write is refused."""
     made = cluster()
