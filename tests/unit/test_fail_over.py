@@ -18,6 +18,7 @@ from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.across.compare import compare
 from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events
@@ -97,6 +98,7 @@ def test_a_group_starts_at_the_kept_offsets(move: FailOver):
     assert found is not None
     assert found.compared_at is not None
     assert move.clock.now() - found.compared_at >= timedelta(seconds=90)
+    assert {each.taken_at for each in tables.load(done.path.with_name("split.parquet")).rows()} == {found.compared_at}
 
 
 def test_a_group_that_is_ahead_of_the_mirror(move: FailOver):

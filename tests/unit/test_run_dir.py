@@ -97,6 +97,21 @@ def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_pa
     assert not run.offsets.exists()
 
 
+def test_files_that_can_not_be_saved_after_the_write_are_an_error(tmp_path, monkeypatch):
+    """If a file of the run can't be saved after the write, the command says which, and that offsets were written."""
+    cli = Connected(tmp_path, monkeypatch)
+
+    def full(*_: object) -> None:
+        raise InvalidInput("plan.json can't be written: No space left on device")
+
+    monkeypatch.setattr(RunDir, "save", full)
+    assert (
+        "error: offsets were written, but not all files of the run could be saved: plan.json can't be written: No "
+        "space left on device; fix this, and run the same command again"
+    ) in cli.fails(*MIGRATE, code=4)
+    assert cli.cluster.offsets("new").get(PARTITION) is not None
+
+
 @pytest.mark.parametrize("name", ["plan.json", "split.parquet", "after.parquet"])
 def test_files_of_another_run_are_not_reconciled(tmp_path, monkeypatch, name):
     """If a file of a run directory is of another run than ``receipt.json``, `reconcile` of the directory is refused."""

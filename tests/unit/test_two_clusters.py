@@ -274,7 +274,10 @@ def test_a_partition_that_retention_has_emptied(move):
     execution = move.migrate(trusted)
     assert move.there() == {0: 50, 1: 10}
     assert execution.translation is not None
-    assert [each.position.compared for each in execution.translation.partitions] == [0, 50]
+    assert [(each.position.compared, each.position.reason) for each in execution.translation.partitions] == [
+        (0, "no record was compared (--trust-copy)"),
+        (50, ""),
+    ]
     assert execution.options.trust_copy == ("orders",)
 
 
