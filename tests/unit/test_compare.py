@@ -6,13 +6,14 @@ from collections.abc import Collection
 
 import pytest
 
-from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
+from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.across.compare import Comparison, compare
 from migrate_groups.migration.across.translate import find_positions
 from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.position import Method, Status
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.translation import PENDING, TranslatedOffset
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
@@ -101,6 +102,41 @@ def test_a_window_grows_until_it_is_anchored(two):
     two.mirror(0, 351)
     (found,) = two.compared("g").groups["g"]
     assert (found.position.status, found.position.offset) == (Status.EXACT, 350)
+
+
+def test_a_partition_with_too_many_records_to_read_ends_no_other_search(two):
+    """If a partition has more records to read than allowed, the others are still read until their offset is certain."""
+    two.source.create_topic("long", 1)
+    two.target.create_topic("eu.long", 1)
+    for timestamp in range(2000):
+        two.source.produce("long", 0, 1, timestamp=timestamp)
+    two.target.append_copies(
+        "eu.long", 0, two.source.records(TopicPartition("long", 0), range(100), committed_only=False)
+    )
+    two.produce(351)
+    two.mirror(0, 150)
+    asked = [offset(TopicPartition("long", 0), 1900, TopicPartition("eu.long", 0)), offset(HERE, 320, THERE)]
+    found = find_positions(two.mirror_of_both._replace(most_records=1000), asked)
+    assert found[asked[0]].position.status is Status.NOT_MIRRORED
+    assert (found[asked[1]].position.status, found[asked[1]].position.offset) == (Status.NOT_MIRRORED, 150)
+
+
+def test_records_that_may_not_be_read_are_named(two, monkeypatch):
+    """Without Read on a topic of either cluster, ``compare`` is refused. The error names the topics that lack it."""
+    two.produce(5)
+    two.mirror(0, 5)
+    two.source.commit("g", HERE, 3)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotAuthorized("not authorized")
+
+    monkeypatch.setattr(two.copies, "read", refuse)
+    two.target.deny(Resource(ResourceType.TOPIC, "eu.orders"), Operation.READ)
+    with pytest.raises(NotAuthorized, match=r"lacks Read on Topic 'eu\.orders'"):
+        two.compared("g")
+    two.source.deny(Resource(ResourceType.TOPIC, "orders"), Operation.READ)
+    with pytest.raises(NotAuthorized, match=r"lacks Read on Topic 'orders'"):
+        two.compared("g")
 
 
 def test_what_is_known_without_reading_a_record(two):

@@ -15,6 +15,7 @@ from migrate_groups.model.apis import Api, Offers
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import ANY_GROUP, ANY_TOPIC
+from migrate_groups.planning.checks.source import PENDING_NOT_TOLD
 from migrate_groups.planning.examination import Examination
 from migrate_groups.planning.trial import Trial
 from tests.support.in_memory import InMemoryCluster
@@ -54,11 +55,18 @@ def test_a_missing_permission_limits_what_needs_it():
     cluster.deny(ANY_GROUP, Operation.DESCRIBE)
     cluster.deny(OWN, Operation.READ)
     found = examined(cluster)
-    assert answer(found, "list")[0] == "partly"
+    assert answer(found, "list") == ("partly", "User:ANONYMOUS may not know that no group is hidden from it")
     refused, reason = answer(found, "barrier")
     assert (refused, f"lacks Read on {OWN}" in reason) == ("no", True)
     cluster.deny(ANY_TOPIC, Operation.DESCRIBE)
     assert answer(examined(cluster), "describe, snapshot")[0] == "partly"
+
+
+def test_brokers_that_do_not_tell_pending_commits():
+    """If the brokers can't tell whether a transactional commit is pending, the answer is no, with the reason."""
+    cluster = InMemoryCluster()
+    cluster.offered = cluster.offered._replace(tells_pending=False)
+    assert answer(examined(cluster), "see pending") == ("no", PENDING_NOT_TOLD)
 
 
 def test_a_second_client_that_fails_or_reaches_another_cluster_is_told():

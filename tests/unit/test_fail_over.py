@@ -98,7 +98,8 @@ def test_a_group_starts_at_the_kept_offsets(move: FailOver):
     assert found is not None
     assert found.compared_at is not None
     assert move.clock.now() - found.compared_at >= timedelta(seconds=90)
-    assert {each.taken_at for each in tables.load(done.path.with_name("split.parquet")).rows()} == {found.compared_at}
+    for name in ("before.parquet", "split.parquet"):
+        assert {each.taken_at for each in tables.load(done.path.with_name(name)).rows()} == {found.compared_at}
 
 
 def test_a_group_that_is_ahead_of_the_mirror(move: FailOver):

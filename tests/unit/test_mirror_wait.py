@@ -346,6 +346,12 @@ def test_a_mirror_that_is_far_behind_is_measured_without_reading_everything(move
     assert mirror_lag(move.mirror, {HERE: THERE}, {HERE: 50})[HERE] == (30_050, 50, Behind(30_000, 0))
 
 
+def test_a_mirror_that_has_copied_nothing_lacks_every_record(move):
+    """If the copy never had a record, the lag is the whole log of the source, however long. Its age is not known."""
+    move.source.produce("orders", 0, 30_000, timestamp=80)
+    assert mirror_lag(move.mirror, {HERE: THERE})[HERE] == (30_050, 0, Behind(30_050, None))
+
+
 def test_identical_records_at_the_end(move):
     """If the last records of a partition are identical, the mirror counts as up to date, and the offset is exact."""
     for _ in range(2):

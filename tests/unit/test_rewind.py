@@ -141,6 +141,7 @@ def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
     assert offsets(results[0].snapshot) == [4, 10, 0]
     assert [decision.note for decision in results[0].decisions] == [None, Note.PAST_END, Note.EMPTY]
     assert {each.taken_at for each in results[0].snapshot.rows()} == {NOON}
+    assert {each.cluster_id for each in by_topic.rows()} == {made.cluster_id()}
     assert {each.log_end_offset for each in results[0].snapshot.rows()} == {10, 0}
 
 
