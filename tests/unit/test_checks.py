@@ -305,6 +305,10 @@ def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(clus
     assert "new t-1 is at 7, not 0" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
     assert refusing(checks(cluster, rows, on_uncommitted="earliest", on_existing="overwrite")) == []
+    for on_existing, becomes in (("overwrite", "overwritten"), ("forward", "raised only")):
+        found = checks(cluster, rows, on_uncommitted="earliest", on_existing=on_existing)["existing offsets"]
+        assert found.verdict is Verdict.WARN
+        assert found.reason.endswith(f"; {becomes}")
 
 
 def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
