@@ -306,9 +306,9 @@ def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(clus
     assert refusing(found) == ["existing offsets"]
     assert refusing(checks(cluster, rows, on_uncommitted="earliest", on_existing="overwrite")) == []
     for on_existing, becomes in (("overwrite", "overwritten"), ("forward", "raised only")):
-        found = checks(cluster, rows, on_uncommitted="earliest", on_existing=on_existing)["existing offsets"]
-        assert found.verdict is Verdict.WARN
-        assert found.reason.endswith(f"; {becomes}")
+        check = checks(cluster, rows, on_uncommitted="earliest", on_existing=on_existing)["existing offsets"]
+        assert check.verdict is Verdict.WARN
+        assert check.reason.endswith(f"; {becomes}")
 
 
 def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):

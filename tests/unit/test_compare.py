@@ -160,6 +160,15 @@ def test_what_is_known_without_reading_a_record(two):
     assert {each.position.status for each in found.values()} == {Status.UNDETERMINED}
 
 
+def test_an_offset_whose_records_the_source_has_deleted(two):
+    """If the source's log starts after the committed offset, the copy has no offset; the reason says how far."""
+    two.produce(5)
+    two.mirror(0, 5)
+    two.source.delete_records("orders", 0, 3)
+    (found,) = find_positions(two.mirror_of_both, [offset(HERE, 1, THERE)]).values()
+    assert (found.position.status, found.position.reason) == (Status.GONE, "the source's log starts 2 offsets later")
+
+
 def test_a_target_without_a_leader_is_undetermined(two):
     """If the mirror's copy of a partition has no leader, no matching offset is found, and the result says why."""
     two.produce(5)

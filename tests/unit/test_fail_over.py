@@ -326,6 +326,21 @@ def test_what_refuses(move: FailOver):
         move.fail_over(on_existing="overwrite")
 
 
+def test_what_changes_before_the_answer_is_refused_at_the_write(move: FailOver):
+    """The checks are made again after the user has agreed: a commit of the target group since is not overwritten."""
+    move.compare()
+
+    class Commits(Events):
+        def agrees(self, plan: Plan, *, provisional: bool) -> bool:
+            move.target.commit("g", THERE, 7)
+            return True
+
+    wanted, kept = move.wanted(OPTIONS, mirror=None), kept_offsets_json.load(move.kept)
+    with pytest.raises(Refused, match=r"existing offsets: .* eu.orders-0 is at 7, not 30"):
+        fail_over(Clients(move.target, move.target), wanted, kept, move.clock, Commits())
+    assert move.there() == {0: 7}
+
+
 def test_an_offset_that_is_not_known_is_refused(move: FailOver):
     """A partition whose offset could not be translated refuses, and so does a group that the file does not have."""
     move.target.lose_leader("eu.orders", 1)

@@ -16,6 +16,8 @@ from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.clusters import Mirror
 from migrate_groups.migration.hand_over import cut_over, migrate
+from migrate_groups.migration.hand_over import fleet as work_of_fleet
+from migrate_groups.migration.hand_over.fleet import Part
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.migration.ways_back import go_back
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -24,6 +26,7 @@ from migrate_groups.model.offsets_topic import journal_group
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
+from tests.support.clock import FakeClock
 from tests.support.documents import parsed
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
@@ -884,3 +887,27 @@ def test_an_interrupted_way_back_says_what_is_done(cli, monkeypatch):
     status, _, err = cli.outcome("rollback", "groups.toml.run", "--yes")
     assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: orders")
     assert (cli.there("new.orders"), cli.there("new.stock")) == (None, 30)
+
+
+def test_no_more_groups_are_worked_on_at_once_than_asked(monkeypatch):
+    """The work on the next group begins when that on another one has ended."""
+    at_work, most = 0, 0
+
+    class Counted(work_of_fleet._Threads):  # type: ignore[type-arg]
+        def begin(self, part: Part[str]) -> None:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            super().begin(part)
+
+        def next_ended(self) -> Part[str]:
+            nonlocal at_work
+            at_work -= 1
+            return super().next_ended()
+
+    monkeypatch.setattr(work_of_fleet, "_Threads", Counted)
+    done = work_of_fleet.work_on_each(
+        [Part[str](name) for name in "abcdef"], lambda part, _: part.group, FakeClock(), most=2
+    )
+    assert [each.result for each in done] == [*"abcdef"]
+    assert most == 2
