@@ -2,8 +2,8 @@
 
 Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [--sample N | PATTERN...]``. A pattern
 selects functions, for instance ``'migrate_groups.planning.checks.*'``. Without a pattern all functions are changed,
-which takes days on two cores. ``--sample`` draws N changes among all: the same ones for the same code and seed, and
-the first of them are those of a smaller sample. They are tested in that order, 50 at a time.
+which takes a day on two cores. ``--sample`` draws N changes among all: the same ones for the same code and seed, and
+the first of them are those of a smaller sample. They are tested in that order, 250 at a time.
 
 mutmut makes the changes in a copy of the code, ``mutants/``. For each change it runs the tests that reach the changed
 function, out of tests/unit and the part of tests/contract that needs no broker. The next run resumes an interrupted
@@ -25,7 +25,7 @@ _ROOT = Path(__file__).parents[1]
 _MUTMUT = [sys.executable, "-m", "mutmut"]
 # mutmut tests the changes of one call in the order of their tests' duration. So a sample that is interrupted lacks the
 # slow ones of the last batch alone. Each batch costs one run of its tests without a change.
-_BATCH = 50
+_BATCH = 250
 # mutmut's exit codes for a change. Any other code means that a test has failed, that is, has killed the change.
 _RESULTS = {0: "survived", 5: "no tests", 33: "no tests", 2: "not run", None: "not run"} | dict.fromkeys(
     [24, -24, 36, 152, 255], "timed out"
