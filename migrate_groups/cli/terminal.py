@@ -155,7 +155,9 @@ class Terminal(Reporter):
         self._tell("waiting")
         # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
         if not stop.resumed:
-            written.so_far.set(f"{written.NOTHING}; the old applications may go on, or start again")
+            written.so_far.set(
+                f"{written.NOTHING}; the old applications may go on, or start again, unless a new one has run"
+            )
         command = self.commands.stop
         if command is None:
             return
