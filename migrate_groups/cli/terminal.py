@@ -143,9 +143,8 @@ class Terminal(Reporter):
         """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True."""
         if not (self.yes or self._confirms(plan)):
             return False
-        # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
-        first = self._stop is not None and not self._stop.resumed
-        written.so_far.set(written.NOTHING + ("; the old applications may go on, or start again" if first else ""))
+        # Not yet that the old applications may go on, because another run may be handing over their topics.
+        written.so_far.set(written.NOTHING)
         return True
 
     def stop_agreed(self, stop: PlannedStop) -> None:
@@ -154,6 +153,11 @@ class Terminal(Reporter):
         Raises `Refused` if it fails, or has not ended when the wait for the stop would be over.
         """
         self._tell("waiting")
+        # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
+        if not stop.resumed:
+            written.so_far.set(
+                f"{written.NOTHING}; the old applications may go on, or start again, unless a new one has run"
+            )
         command = self.commands.stop
         if command is None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -12,7 +12,14 @@ from typing import NamedTuple
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused, ShareGroupStarted, without_errors
+from migrate_groups.errors import (
+    ClusterUnavailable,
+    MigrateGroupsError,
+    Refused,
+    ShareGroupStarted,
+    raise_first,
+    without_errors,
+)
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
@@ -21,7 +28,8 @@ from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Sign
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import counted, some
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.text import counted, named, some
 
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
@@ -170,6 +178,33 @@ def _check_once(
         reasons = [*consumes, *_commits_since(stopped, committed[group])]
         execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
     return execution, [group for group in unclear if group not in failed], is_live
+
+
+def with_new_topics(
+    reader: GroupReader, execution: Execution, source: str, known: Collection[str], stay: Sequence[TopicPattern]
+) -> Execution:
+    """After the guard, return the record of a hand-over with a message if the source has committed on further topics.
+
+    No target group has an offset for such a topic. A consumer that uses ``assign()`` commits so, or a transaction that
+    was open at the cut-over (docs/kafka-behaviour.md#pending-transactions). Does nothing if the write was not
+    successful, or if the option ``guard`` is 0.
+
+    known: the topics that the source group had before the write. stay: patterns of topics that it keeps.
+    """
+    if not (execution.is_whole and execution.options.guard):
+        return execution
+    try:
+        now = raise_first(reader.committed({source: None}, wait=False))[source]
+    except _NOT_READABLE as error:
+        return execution.with_not_watched(f"group {source!r} could not be watched after the write: {error}")
+    stopped = watched(execution).get(source, {})
+    reasons = _commits_since(stopped, {partition: now.get(partition) for partition in stopped})
+    new = {each.topic for each in now}.difference(known)
+    new -= {topic for each in stay for topic in each.matching(new)}
+    if new:
+        what = f"has committed since its offsets were read on {named('topic', new)}, not handed over"
+        reasons.append(f"{what}: the same command takes all after a rollback")
+    return execution.with_moved(f"group {source!r} {reason}" for reason in reasons)
 
 
 def _commits_since(stopped: Stopped, committed: CommittedOffsets) -> list[str]:

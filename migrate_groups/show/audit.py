@@ -70,15 +70,17 @@ _EVIDENCE: list[Column[evidence.Evidence]] = [
 def conclusion(found: Audit) -> str:
     """Return the verdict of an audit that proves something (`Audit.check`), as a sentence.
 
-    The sentence says how many partitions have no commit yet.
+    The sentence says how many partitions have no commit yet, and how many were not handed over: the old group may have
+    consumed these, too, and is not judged there.
     """
-    waiting = found.new.get("no-commit-yet", 0)
-    if not waiting:
-        return "proven: the old group stayed stopped, and every new group began at the offsets handed over"
-    return (
-        "proven: the old group stayed stopped, and each partition with a commit of its new group began at the offset "
-        f"handed over; not proven yet for {counted(waiting, 'partition')} without a commit"
-    )
+    waiting, others = found.new.get("no-commit-yet", 0), found.new.get("not-in-snapshot", 0)
+    proven = "proven: the old group stayed stopped, and every new group began at the offsets handed over"
+    if waiting:
+        proven = (
+            "proven: the old group stayed stopped, and each partition with a commit of its new group began at the "
+            f"offset handed over; not proven yet for {counted(waiting, 'partition')} without a commit"
+        )
+    return proven + (f"; not judged: {counted(others, 'partition')} not handed over, but consumed" if others else "")
 
 
 def result(found: Audit) -> Result:

@@ -20,7 +20,7 @@ from tests.support.cli import running, waiting
 from tests.support.documents import parsed
 from tests.support.old_group import Old
 from tests.support.processes import children_of, gone
-from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_NEW_PARTITIONS
+from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_NEW_PARTITIONS, NEEDS_TRANSACTIONS
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
@@ -188,6 +188,30 @@ def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli,
     assert said in err
     assert "test-app" not in err
     assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 4, TopicPartition(old.pay, 1): 5}
+
+
+@NEEDS_TRANSACTIONS
+def test_a_transaction_that_ends_during_the_guard_with_a_first_commit_is_exit_4(cli, world):
+    """If a transaction that was open at the stop commits the old group's first offset on a topic, the topic is named.
+
+    After a rollback, the same command hands it over.
+    """
+    old = Old(cli, world)
+    late = TopicPartition(world.create_topic(1, topic=world.name("pay-late")), 0)
+    world.produce(late.topic, 0, 10)
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    metadata = world.consumer(old.group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([confluent_kafka.TopicPartition(*late, 6)], metadata)
+    with running(cli, "migrate", "split.toml", "--yes", "--guard", "5s") as process:
+        until(lambda: world.committed(old.find_group))
+        producer.commit_transaction()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4, err
+    assert f"has committed since its offsets were read on topic {late.topic}, not handed over" in err
+    cli("rollback", "split.toml.run", "--yes")
+    cli("migrate", "split.toml", *NOW)
+    assert world.committed(old.pay_group)[late] == 6
 
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])

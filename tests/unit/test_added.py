@@ -1,4 +1,4 @@
-"""Partitions that are added to the topics of a hand-over during its guard: exit code 4, and what to do."""
+"""Partitions and topics that are added during the guard of a hand-over: exit code 4, and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.errors import ClusterUnavailable, PartlyApplied
 from migrate_groups.migration.guard import guard
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from tests.support.connected import APPLY, MIGRATE
+from tests.support.connected import APPLY, MIGRATE, SPEC
 from tests.support.move import Move
 
 ADDED = TopicPartition("t", 1)
@@ -106,3 +106,41 @@ def test_a_partition_that_is_added_to_the_source_of_a_move_may_be_left(tmp_path,
     during_guard(lambda: move.source.add_partitions("orders", 3))
     move.migrate(replace(GUARDED, on_uncommitted="leave"))
     assert len(move.source.describe_topics(["orders"])["orders"].partitions) == 3
+
+
+@pytest.mark.parametrize(
+    ("late", "code"), [("t2", 4), ("other", 4), ("s2", 0)], ids=["of a target", "in no pattern", "that stays"]
+)
+def test_a_first_commit_on_a_topic_during_the_guard_is_exit_4(cli, during_guard, late, code):
+    """If the old group commits on a topic that it had no offset for, and that does not stay, the error names the topic.
+
+    The new group has no offset there. After a `rollback`, the same command hands over this topic as well.
+    """
+    for topic in ("s", late):
+        cli.cluster.create_topic(topic, 1)
+    cli.cluster.commit("old", TopicPartition("s", 0), 0)
+    (cli.folder / "split.toml").write_text(
+        SPEC.replace('["t"]', '["t*"]').replace("[options]", '[stay]\ntopics = ["s*"]\n[options]')
+    )
+    cli.cluster.produce(late, 0, 10)
+    during_guard(lambda: cli.cluster.commit("old", TopicPartition(late, 0), 7))
+    said = cli(*MIGRATE, code=code).stderr
+    named = f"group 'old' has committed since its offsets were read on topic {late}, not handed over: the same command"
+    assert (f"{named} takes all after a rollback; stop its consumers" in said) is (code == 4)
+    if late == "t2":
+        cli("rollback", "split.toml.run", "--yes")
+        cli(*MIGRATE)
+        assert cli.cluster.offsets("new")[TopicPartition("t2", 0)].offset == 7
+
+
+def test_offsets_that_can_not_be_read_after_the_guard_are_exit_4(cli, during_guard, monkeypatch):
+    """If the old group's offsets can't be read at the end of the guard, it is not known whether it has committed."""
+    answers = cli.cluster.committed
+
+    def unavailable(wanted, *, wait=True):
+        if wanted == {"old": None}:
+            raise ClusterUnavailable("no answer")
+        return answers(wanted, wait=wait)
+
+    during_guard(lambda: monkeypatch.setattr(cli.cluster, "committed", unavailable))
+    assert "group 'old' could not be watched after the write: no answer" in cli.fails(*MIGRATE, code=4)

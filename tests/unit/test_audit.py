@@ -164,20 +164,22 @@ def test_counts_beyond_the_longest_list_are_said(rows, rest):
         ({"no-commit-yet": 2, "not-in-snapshot": 1}, 7, "error: not proven yet: no new group has committed since"),
         ({"not-in-snapshot": 1}, 7, "error: not proven yet: no new group has committed since the hand-over: start"),
         ({"no-commit-yet": 1, "starts-at-snapshot": 1}, 0, "not proven yet for 1 partition without a commit"),
-        ({"starts-at-snapshot": 2}, 0, "proven: the old group stayed stopped, and every new group began at the offs"),
+        ({"starts-at-snapshot": 2}, 0, "every new group began at the offsets handed over\n"),
+        ({"starts-at-snapshot": 2, "not-in-snapshot": 1}, 0, "; not judged: 1 partition not handed over, but consumed"),
     ],
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
     """While no new group has committed for a partition that was handed over to it, ``audit`` ends with exit code 7.
 
-    Once one of them has committed, the exit code is 0. The advice to delete offsets comes once all of them have.
+    Once one of them has committed, the exit code is 0. The advice to delete offsets comes once all of them have. Of a
+    partition that was not handed over, the old group is not judged, and the verdict says so.
     """
     found = replace(PROVEN, new=new)
     monkeypatch.setattr(audit, "_copy", lambda *_: None)
     monkeypatch.setattr(audit, "_judged", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
-    assert ("delete-offsets" in shown.stderr) == (new == {"starts-at-snapshot": 2})
+    assert ("delete-offsets" in shown.stderr) == (code == 0 and "no-commit-yet" not in new)
 
 
 def test_the_result_of_an_audit_says_who_handed_over(cli, monkeypatch):

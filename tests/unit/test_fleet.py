@@ -439,7 +439,8 @@ def test_an_interrupt_says_what_is_done(cli, monkeypatch):
     done = [(each["run"], each["exit_code"]) for each in events if each["event"] == "done"]
     assert done == [("groups.toml.run/billing", 0), (None, 130)]
     assert err.splitlines()[-1] == (
-        "interrupted; group stock: nothing was written to the cluster; the old applications may go on, or start again; "
+        "interrupted; group stock: nothing was written to the cluster; the old applications may go on, or start again, "
+        "unless a new one has run; "
         "done before: billing"
     )
     assert (cli.there("billing"), cli.there("stock")) == (15, None)

@@ -82,7 +82,8 @@ def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypa
     """
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupt)
     assert last_line(cli, *MIGRATE) == (
-        "interrupted; nothing was written to the cluster; the old applications may go on, or start again\n"
+        "interrupted; nothing was written to the cluster; the old applications may go on, or start again, "
+        "unless a new one has run\n"
     )
 
 

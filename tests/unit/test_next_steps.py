@@ -163,11 +163,14 @@ def test_apply_to_a_group_that_the_file_does_not_name_says_no_reconcile(cli):
 
 
 def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
-    """If the error ends with "nothing was written", the last line does not repeat this."""
+    """If the error ends with "nothing was written", the last line does not repeat this.
+
+    Here a new application has run, so that the old ones would process its records again.
+    """
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", lambda _: cli.cluster.commit("new", PARTITION, 9))
     *_, error, meaning = cli(*MIGRATE, code=3).stderr.splitlines()
     assert error.endswith("nothing was written")
-    assert meaning == "exit 3: the old applications may go on, or start again"
+    assert meaning == "exit 3: the old applications may go on, or start again, unless a new one has run"
 
 
 def test_a_refusal_before_the_question_is_one_line(cli):

@@ -171,12 +171,12 @@ def test_on_another_cluster_every_command_is_refused(cli):
 def test_it_names_the_command_that_made_the_run(cli):
     """The command to hand over again is that of the spec beside the run directory, or of the file beside the receipt.
 
-    If the spec is elsewhere, its name is SPEC.
+    If the spec is elsewhere, its name is SPEC, and the run directory is quoted for the shell.
     """
     rolled_back(cli)
     assert asked(cli)[1].endswith("migrate-groups migrate split.toml")
-    shutil.copytree(cli.folder / RUN, cli.folder / "copied")
-    assert asked(cli, "copied")[1].endswith("migrate-groups migrate SPEC --run-dir copied")
+    shutil.copytree(cli.folder / RUN, cli.folder / "a copy")
+    assert asked(cli, "a copy")[1].endswith("migrate-groups migrate SPEC --run-dir 'a copy'")
 
 
 def test_the_command_of_a_receipt_whose_file_is_not_known(cli):

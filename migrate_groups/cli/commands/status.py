@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -99,9 +100,9 @@ def _again(run: Path) -> str:
         applied = str(run).removesuffix(_RECEIPT)
         if applied != str(run) and Path(applied).is_file():
             return shell_command("apply", [applied])
-        return shell_command("apply", ["FILE"], f"--receipt {shell_command(str(run), [])}")
+        return shell_command("apply", ["FILE"], f"--receipt {shlex.quote(str(run))}")
     # The run of one group of a fleet is in the folder of the fleet.
     for folder in (run, run.parent):
         if folder.suffix == ".run" and (spec := folder.with_suffix("")).is_file():
             return shell_command("migrate", [str(spec)])
-    return shell_command("migrate", ["SPEC"], f"--run-dir {shell_command(str(run), [])}")
+    return shell_command("migrate", ["SPEC"], f"--run-dir {shlex.quote(str(run))}")

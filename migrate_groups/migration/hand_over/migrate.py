@@ -16,6 +16,7 @@ from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.guard import with_new_topics
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
 from migrate_groups.migration.journal import Journal, claim_started, locked
@@ -138,6 +139,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     file.record(execution)
             if held is not None:
                 execution = watch_after_hold(clients, held, execution, file, clock, events)
+        source = final.reading.observed
+        known = {*source.topics, *(each.topic for each in source.committed)}
+        execution = with_new_topics(clusters.source, execution, shown.spec.source, known, shown.spec.stay)
+        file.record(execution)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 

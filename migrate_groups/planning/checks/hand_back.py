@@ -82,7 +82,10 @@ def other_topics(facts: HandOverFacts) -> Judgement:
     if not stay:
         return Verdict.PASS, "the new groups have committed nothing on other topics"
     each = [f"{group} keeps its offsets of {named('topic', topics)}" for group, topics in stay.items()]
-    return Verdict.WARN, f"{some(each, most=3)}, which this run did not hand over"
+    return Verdict.WARN, (
+        f"{some(each, most=3)}, which this run did not hand over: before an old application that reads such a topic "
+        "starts, give these offsets to its group with snapshot, filter and apply"
+    )
 
 
 RULES = (
