@@ -198,7 +198,8 @@ def with_new_topics(
     except _NOT_READABLE as error:
         return execution.with_not_watched(f"group {source!r} could not be watched after the write: {error}")
     stopped = watched(execution).get(source, {})
-    reasons = _commits_since(stopped, {partition: now.get(partition) for partition in stopped})
+    # Not said a second time, at another offset.
+    reasons = [] if execution.moved else _commits_since(stopped, {each: now.get(each) for each in stopped})
     new = {each.topic for each in now}.difference(known)
     new -= {topic for each in stay for topic in each.matching(new)}
     if new:

@@ -139,11 +139,18 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     file.record(execution)
             if held is not None:
                 execution = watch_after_hold(clients, held, execution, file, clock, events)
-        source = final.reading.observed
-        known = {*source.topics, *(each.topic for each in source.committed)}
-        execution = with_new_topics(clusters.source, execution, shown.spec.source, known, shown.spec.stay)
-        file.record(execution)
+        execution = _with_new_topics(clusters.source, final, execution, file)
         return replace(result_of(execution, file), delivered_again=repeated)
+
+
+def _with_new_topics(reader: GroupReader, final: Prepared, execution: Execution, file: ReceiptFile) -> Execution:
+    """Return the record of the write with the topics on which the source group has committed since; save it then."""
+    source = final.reading.observed
+    known = {*source.topics, *(each.topic for each in source.committed)}
+    found = with_new_topics(reader, execution, final.spec.source, known, final.spec.stay)
+    if found != execution:
+        file.record(found)
+    return found
 
 
 def _make_ready(clients: Clients, shown: Prepared, journal: Journal) -> None:
