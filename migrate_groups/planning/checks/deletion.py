@@ -103,8 +103,8 @@ def _then(facts: RunDeletionFacts, moved: Sequence[Source]) -> str:
     options = " ".join([f"--group {shlex.quote(group)}", *(f"--topic {topic}" for topic in topics[:3])])
     more = " …" if len(topics) > 3 else ""
     return (
-        f", and no member is on these topics now: migrate-groups delete-offsets {options}{more} deletes its offsets, "
-        "but hand-back of this run needs them"
+        ", and no member is on these topics now: unless the group has been given them back, migrate-groups "
+        f"delete-offsets {options}{more} deletes its offsets, but hand-back of this run needs them"
     )
 
 
