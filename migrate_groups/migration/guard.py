@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.outage import FirstSign, Sign
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
@@ -180,16 +180,16 @@ def _check_once(
     return execution, [group for group in unclear if group not in failed], is_live
 
 
-def with_new_topics(
-    reader: GroupReader, execution: Execution, source: str, known: Collection[str], stay: Sequence[TopicPattern]
+def with_first_commits(
+    reader: GroupReader, execution: Execution, source: str, before: CommittedOffsets, stay: Sequence[TopicPattern]
 ) -> Execution:
-    """After the guard, return the record of a hand-over with a message if the source has committed on further topics.
+    """After the guard, return the record of a hand-over with a message if the source has committed on more partitions.
 
-    No target group has an offset for such a topic. A consumer that uses ``assign()`` commits so, or a transaction that
-    was open at the cut-over (docs/kafka-behaviour.md#pending-transactions). Does nothing if the write was not
-    successful, or if the option ``guard`` is 0.
+    No target group has an offset there. A consumer that uses ``assign()`` commits so, or a transaction that was open at
+    the cut-over (docs/kafka-behaviour.md#pending-transactions). Does nothing if the write was not successful, or if the
+    option ``guard`` is 0.
 
-    known: the topics that the source group had before the write. stay: patterns of topics that it keeps.
+    before: the source group's offsets before the write. stay: patterns of topics that it keeps.
     """
     if not (execution.is_whole and execution.options.guard):
         return execution
@@ -200,10 +200,10 @@ def with_new_topics(
     stopped = watched(execution).get(source, {})
     # Not said a second time, at another offset.
     reasons = [] if execution.moved else _commits_since(stopped, {each: now.get(each) for each in stopped})
-    new = {each.topic for each in now}.difference(known)
-    new -= {topic for each in stay for topic in each.matching(new)}
-    if new:
-        what = f"has committed since its offsets were read on {named('topic', new)}, not handed over"
+    new = [each for each, found in now.items() if found and not before.get(each) and each not in stopped]
+    kept = {topic for pattern in stay for topic in pattern.matching({each.topic for each in new})}
+    if new := [each for each in new if each.topic not in kept]:
+        what = f"has committed since its offsets were read on {some(sorted(new))}, not handed over"
         reasons.append(f"{what}: the same command takes all after a rollback")
     return execution.with_moved(f"group {source!r} {reason}" for reason in reasons)
 

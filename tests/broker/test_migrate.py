@@ -208,7 +208,7 @@ def test_a_transaction_that_ends_during_the_guard_with_a_first_commit_is_exit_4(
         producer.commit_transaction()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
-    assert f"has committed since its offsets were read on topic {late.topic}, not handed over" in err
+    assert f"has committed since its offsets were read on {late}, not handed over" in err
     cli("rollback", "split.toml.run", "--yes")
     cli("migrate", "split.toml", *NOW)
     assert world.committed(old.pay_group)[late] == 6

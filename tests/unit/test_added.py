@@ -125,12 +125,21 @@ def test_a_first_commit_on_a_topic_during_the_guard_is_exit_4(cli, during_guard,
     cli.cluster.produce(late, 0, 10)
     during_guard(lambda: cli.cluster.commit("old", TopicPartition(late, 0), 7))
     said = cli(*MIGRATE, code=code).stderr
-    named = f"group 'old' has committed since its offsets were read on topic {late}, not handed over: the same command"
+    named = f"group 'old' has committed since its offsets were read on {late}-0, not handed over: the same command"
     assert (f"{named} takes all after a rollback; stop its consumers" in said) is (code == 4)
     if late == "t2":
         cli("rollback", "split.toml.run", "--yes")
         cli(*MIGRATE)
         assert cli.cluster.offsets("new")[TopicPartition("t2", 0)].offset == 7
+
+
+def test_a_first_commit_on_a_partition_that_was_left_is_exit_4(cli, during_guard):
+    """With ``on_uncommitted=leave`` a partition is left to the new group. If the old group commits there, exit 4."""
+    cli.cluster.add_partitions("t", 2)
+    cli.cluster.produce("t", 1, 10)
+    (cli.folder / "split.toml").write_text(f'{SPEC}on_uncommitted = "leave"\n')
+    during_guard(lambda: cli.cluster.commit("old", ADDED, 7))
+    assert "has committed since its offsets were read on t-1, not handed over" in cli.fails(*MIGRATE, code=4)
 
 
 def test_offsets_that_can_not_be_read_after_the_guard_are_exit_4(cli, during_guard, monkeypatch):

@@ -16,7 +16,7 @@ from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, watch_after_hold, watch_afterwards, write_plan
 from migrate_groups.migration.clusters import Clusters, Mirror
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.guard import with_new_topics
+from migrate_groups.migration.guard import with_first_commits
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import MigrateRequest, Prepared, prepare
 from migrate_groups.migration.journal import Journal, claim_started, locked
@@ -139,15 +139,14 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     file.record(execution)
             if held is not None:
                 execution = watch_after_hold(clients, held, execution, file, clock, events)
-        execution = _with_new_topics(clusters.source, final, execution, file)
+        execution = _with_first_commits(clusters.source, final, execution, file)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 
-def _with_new_topics(reader: GroupReader, final: Prepared, execution: Execution, file: ReceiptFile) -> Execution:
-    """Return the record of the write with the topics on which the source group has committed since; save it then."""
-    source = final.reading.observed
-    known = {*source.topics, *(each.topic for each in source.committed)}
-    found = with_new_topics(reader, execution, final.spec.source, known, final.spec.stay)
+def _with_first_commits(reader: GroupReader, final: Prepared, execution: Execution, file: ReceiptFile) -> Execution:
+    """Return the record of the write with first commits of the source group since then; if there are any, save it."""
+    before = final.reading.observed.committed
+    found = with_first_commits(reader, execution, final.spec.source, before, final.spec.stay)
     if found != execution:
         file.record(found)
     return found
