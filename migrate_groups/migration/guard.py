@@ -115,10 +115,10 @@ def guard(clients: Clients, execution: Execution, seconds: float, clock: Clock) 
     reader, to_watch = clients.writer, clients.of_watched(execution.verb)
     read_at = clock.monotonic()
     deadline = read_at + seconds
-    at, unclear, before_it = watched(execution), list[str](), execution.guard_readings
+    at, unclear, readings_before = watched(execution), list[str](), execution.guard_readings
     while not (execution.moved or execution.not_watched):
         left = deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()
-        if left <= 0 and execution.guard_readings > before_it:
+        if left <= 0 and execution.guard_readings > readings_before:
             break
         # At full seconds, so that the readings of all groups of a fleet are sent together.
         clock.sleep(max(0, min(_POLL_SECONDS - clock.monotonic() % _POLL_SECONDS, left)))

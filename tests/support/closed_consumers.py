@@ -17,8 +17,8 @@ def close_consumer(*consumers: Consumer) -> None:
     After a broker has failed, librdkafka sometimes waits for ever for a thread of its own (librdkafka issue 4674). No
     time limit of a test can end this, because it happens in C.
 
-    Each consumer is polled before: one that is closed with an assignment that it has not taken may wait for ever, with
-    Python's lock held, so that nothing in this process goes on (librdkafka issue 4884, with KIP-848).
+    Each consumer is polled first. A KIP-848 consumer that is closed before it has taken its assignment may wait for
+    ever, and then no other thread runs either, because it holds the GIL (librdkafka issue 4884).
     """
     closing = [threading.Thread(target=_close, args=[each], daemon=True) for each in consumers]
     for each in closing:
