@@ -13,11 +13,14 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.hold import Holds
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.hand_over.prepared import MigrateRequest
+from migrate_groups.migration.ports import GroupWriter
 from migrate_groups.migration.reading.stop_checkpoint import partitions_of_offsets_topic
 from migrate_groups.model.groups import GroupWithOffsets
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -103,6 +106,13 @@ def request_of(world: BrokerWorld, run: Path, targets: int) -> MigrateRequest:
     return MigrateRequest(file=SplitFile(content=b"", spec=spec, options=options), run=RunDir(run))
 
 
+def hold_beside(writer: GroupWriter, servers: str) -> None:
+    """Make a client join groups and send heartbeats past the proxies: no request waits for a heartbeat."""
+    assert isinstance(writer, KafkaPythonWriter)
+    direct = ClientConfig(bootstrap_servers=servers, timeout=30)
+    writer._all_holds = Holds(direct, writer._all_holds.usual)
+
+
 @pytest.mark.parametrize("targets", [1, 5])
 def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
     """From the end of settle until the new groups may start, a hand-over waits for responses six times.
@@ -140,6 +150,7 @@ def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
     with broker_world(servers) as world:
         wanted = request_of(world, tmp_path / "run", targets)
     with open_writer(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30)) as clients:
+        hold_beside(clients.writer, servers)
         done = migrate(clients, wanted, Settled(), Started())
     assert done is not None
     assert done.execution.is_whole

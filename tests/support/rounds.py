@@ -21,8 +21,6 @@ _API_NAMES = {
     **{11: "JoinGroup", 13: "LeaveGroup", 14: "SyncGroup", 15: "DescribeGroups", 16: "ListGroups", 18: "ApiVersions"},
     **{23: "OffsetForLeaderEpoch", 32: "DescribeConfigs", 42: "DeleteGroups", 69: "ConsumerGroupDescribe"},
 }
-# A heartbeat is sent at its own times, and no other request waits for it.
-_NOT_COUNTED = {"Heartbeat"}
 # Seconds. A response is held in slices, because a busy machine halts the client and its proxy together: however long
 # that lasts, it counts as one slice, and the client still sends what does not wait for the response.
 _SLICE = 0.02
@@ -53,8 +51,6 @@ class Rounds(Proxies):
         rounds: list[list[str]] = []
         is_over = True
         for what, name, _ in recorded:
-            if name in _NOT_COUNTED:
-                continue
             if what == "response":
                 is_over = True
                 continue
