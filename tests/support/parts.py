@@ -1,10 +1,14 @@
 """A pytest plugin: runs tests that share a slow fixture on one worker, skips long tests, prints the time by folder.
 
+On Linux it also prints how long all cores were busy, because most work is done by Spark and brokers, whose CPU time
+the shell's `time` leaves out if they are killed.
+
 It also prints a failure as soon as it happens, so that a run that is ended from outside shows it too.
 """
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
 
@@ -37,6 +41,19 @@ _LONGEST = (
     "e2e/test_demo",
     "e2e/test_pages",
 )
+
+
+_STATISTICS = Path("/proc/stat")
+
+
+def _busy_and_idle() -> tuple[float, float]:
+    """Return for how many seconds the cores of this machine were busy and idle since it started, added up."""
+    user, nice, system, idle, waiting, *interrupts = map(int, _STATISTICS.read_text().split("\n")[0].split()[1:8])
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + sum(interrupts)) / ticks, (idle + waiting) / ticks
+
+
+_AT_START = _busy_and_idle() if _STATISTICS.exists() else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -120,3 +137,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("time of each part")
     for part in sorted(seconds, key=seconds.__getitem__, reverse=True):
         terminalreporter.line(f"{seconds[part]:7.1f}s {part}, {len(tests[part])} tests")
+    if _AT_START is not None:
+        busy, idle = (now - before for now, before in zip(_busy_and_idle(), _AT_START, strict=True))
+        terminalreporter.line(f"cores of this machine: busy {busy:.0f}s, idle {idle:.0f}s")
