@@ -111,6 +111,21 @@ def test_offsets_that_are_all_in_place_are_not_checked_against_the_log(cluster):
     assert found["existing offsets"] == "pass"
 
 
+def test_offsets_in_place_outside_the_log_are_a_warning(cluster):
+    """If an offset that is in place already is no longer within the log, `in range` warns: the group is reset there.
+
+    It does not refuse, because an interrupted run must still be able to write the other offsets.
+    """
+    cluster.alter("new", {FIRST: cluster.offsets("old")[FIRST]})
+    cluster.delete_records("t", 0, 7)
+    found = checks(cluster, BOTH)["in range"]
+    assert found.verdict == "warn"
+    assert "1 offset in place already but outside the log: t-0 at 4: 3 records deleted already" in found.reason
+    assert "auto.offset.reset" in found.reason
+    cluster.alter("new", {SECOND: cluster.offsets("old")[SECOND]})
+    assert checks(cluster, BOTH)["in range"] == found
+
+
 def test_an_unknown_retention_is_not_known(cluster):
     """If the brokers do not report ``offsets.retention.minutes``, the check `retention` says `not known`."""
     cluster.keep_offsets(None)

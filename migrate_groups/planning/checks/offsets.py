@@ -18,7 +18,7 @@ def in_range(facts: HandOverFacts) -> Judgement:
 
     Brokers accept other offsets too (docs/kafka-behaviour.md#altering-offsets). The check also refuses a partition
     without a leader, and an offset below which an unclean leader election has replaced records. It warns if offsets
-    were raised to the log start offset.
+    were raised to the log start offset, or if an offset that is in place already is no longer within the log.
     """
     survey = facts.survey
     below, beyond, unknown, cut = [], [], [], []
@@ -54,12 +54,19 @@ def in_range(facts: HandOverFacts) -> Judgement:
     ]
     if reasons:
         return Verdict.REFUSE, "; ".join(reasons)
-    if raised := list(dict.fromkeys(_raised(facts.decided))):
-        reason = f"{counted(len(raised), 'offset')} set to the log start offset: {some(raised, most=3)}"
-        return Verdict.WARN, reason
+    if warnings := [*_warnings(facts)]:
+        return Verdict.WARN, "; ".join(warnings)
     if not written:
         return Verdict.NOT_APPLICABLE, "no offset is written"
     return Verdict.PASS, f"{counted(len(written), 'offset')} within the log"
+
+
+def _warnings(facts: HandOverFacts) -> Iterator[str]:
+    if raised := list(dict.fromkeys(_raised(facts.decided))):
+        yield f"{counted(len(raised), 'offset')} set to the log start offset: {some(raised, most=3)}"
+    if outside := [*_in_place_outside(facts)]:
+        found = f"{counted(len(outside), 'offset')} in place already but outside the log: {some(outside, most=3)}"
+        yield f"{found}; the group's auto.offset.reset decides there"
 
 
 def _to_write(changes: Sequence[Change]) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
@@ -67,6 +74,19 @@ def _to_write(changes: Sequence[Change]) -> Iterator[tuple[TopicPartition, Commi
     for change in changes:
         if change.after is not None and change.action is not Action.UNCHANGED:
             yield change.topic_partition, change.after
+
+
+def _in_place_outside(facts: HandOverFacts) -> Iterator[str]:
+    """Yield each offset that is in place already, and that no longer lies between log start and log end offset."""
+    # It is not refused, because an interrupted run must still be able to write the others.
+    for change in facts.changes:
+        bounds = facts.survey.bounds.get(change.topic_partition)
+        if bounds is None or change.after is None or change.action is not Action.UNCHANGED:
+            continue
+        if change.after.offset < bounds.start:
+            yield _gone(change.topic_partition, change.after.offset, bounds.start)
+        elif change.after.offset > bounds.end:
+            yield f"{change.topic_partition} at {change.after.offset}: the log end offset is {bounds.end}"
 
 
 def _raised(decided: Sequence[Change]) -> Iterator[str]:
