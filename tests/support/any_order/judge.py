@@ -56,9 +56,10 @@ def judge_status(world: World, status: Mapping[str, str], ended: Ended, verb: Ve
     application commits, another run is at work, or it waits for a stop, of which `status` says that it is pending.
     """
     answer, reason = status.get("answer"), status.get("reason", "")
-    # A group that `status` says is to be started may have been started, and commits only now; and a member of a killed
-    # command is removed by its session timeout.
-    is_passing = (world.applications and "start the group" in reason) or "a killed member" in reason
+    # A group that `status` says is to be started, or to have no offset, may have been started, and commits only now;
+    # and a member of a killed command is removed by its session timeout.
+    is_of_commits = "start the group" in reason or "has a committed offset any more" in reason
+    is_passing = (world.applications and is_of_commits) or "a killed member" in reason
     if answer in ("refused", "done") and verb.wrote and not is_passing:
         world.problem(f"status said {answer} of {ended.name} ({reason}), which then wrote")
     happens = world.applications or "pending" in reason or "another run is at work" in ended.err
