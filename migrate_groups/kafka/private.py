@@ -144,8 +144,10 @@ class Client:
 
         try:
             result: T = self._manager.run(within_its_time)
-        except RuntimeError as error:
-            if "NetworkSelector closed" not in str(error) and "Transport closed" not in str(error):
+        except (AttributeError, LookupError, RuntimeError, ValueError) as error:
+            # kafka-python closes connections in the thread that closes the client, while its own thread uses them
+            # (docs/kafka-behaviour.md#kafka-python).
+            if not (self.is_closed or "Transport closed" in str(error)):
                 raise
             raise kafka_errors.KafkaConnectionError("closed, because another request failed") from error
         return result

@@ -186,3 +186,19 @@ def test_a_client_that_another_thread_has_closed_is_replaced(bootstrap_servers):
         assert reader._connection._client is not None
         reader._connection._client.close()
         assert reader.cluster_id() == here
+
+
+def test_a_client_that_is_closed_while_it_sends_is_replaced(bootstrap_servers):
+    """If another thread closes a client between two steps of a request, the request is sent by a new client.
+
+    kafka-python's thread then finds a connection without its transport.
+    """
+    with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as reader:
+        here = reader.cluster_id()
+        client = reader._connection._client
+        assert client is not None
+        client.is_closed = True
+        for connection in client._manager._conns.values():
+            connection.transport = None
+        assert reader.cluster_id() == here
+        assert reader._connection._client is not client
