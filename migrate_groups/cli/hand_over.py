@@ -150,7 +150,7 @@ class HandOver:
             NOTHING_TO_UNDO
             if outcome.execution.wrote_nothing
             else f"back: migrate-groups {rollback} (before the new groups commit)"
-            if outcome.execution.is_fail_over
+            if outcome.execution.is_fail_over or outcome.execution.options.copy
             else f"back, with both clusters: migrate-groups {rollback} (before new groups commit), {hand_back} (after)"
             if is_move
             else f"back: migrate-groups {rollback} (before the new groups commit), {hand_back} (after{also})",

@@ -48,9 +48,9 @@ def watched(execution: Execution) -> Mapping[str, Stopped]:
     - after a rollback or hand-back: the target groups
     - after delete-offsets: the groups whose offsets were deleted
 
-    There is none if the cluster of the source group is lost.
+    There is none if the cluster of the source group is lost, or if the target groups got a copy (``--copy``).
     """
-    if execution.verb is Verb.HAND_OVER and execution.is_fail_over:
+    if execution.verb is Verb.HAND_OVER and (execution.is_fail_over or execution.options.copy):
         return {}
     found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -191,7 +191,7 @@ def with_first_commits(
 
     before: the source group's offsets before the write. stay: patterns of topics that it keeps.
     """
-    if not (execution.is_whole and execution.options.guard):
+    if not (execution.is_whole and execution.options.guard) or execution.options.copy:
         return execution
     try:
         now = raise_first(reader.committed({source: None}, wait=False))[source]

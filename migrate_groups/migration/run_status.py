@@ -118,10 +118,7 @@ def _next_step(
     if states & {State.HANDED_OVER, State.UNDONE, State.HANDED_BACK} and hand_over.answer in _NO_START:
         return hand_over.reason
     if State.HANDED_OVER in states:
-        if hand_over.answer is Answer.ALLOWED:
-            undo = _or_undo(found, commands, "to undo before they commit")
-            return f"start the new groups, not the old one{undo}"
-        return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
+        return _after_hand_over(found, commands)
     if states & {State.UNDONE, State.HANDED_BACK}:
         return f"the old applications may run, not the new ones; to hand over again: {commands[Verb.HAND_OVER]}"
     if State.DELETED in states:
@@ -129,6 +126,17 @@ def _next_step(
     if State.CLEANED in states:
         return f"nothing; to undo the run: {commands[Verb.HAND_BACK]}"
     return "nothing"
+
+
+def _after_hand_over(found: RunStatus, commands: Mapping[Verb, str]) -> str:
+    last = found.receipt.last_hand_over
+    is_copy = last is not None and last.options.copy
+    if found.of(Verb.HAND_OVER).answer is Answer.ALLOWED:
+        undo = _or_undo(found, commands, "to undo before they commit")
+        return f"start the new groups{'' if is_copy else ', not the old one'}{undo}"
+    if is_copy:
+        return "nothing: the new groups have started with a copy (--copy), and the old one goes on by itself"
+    return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
 
 
 def _proof(found: RunStatus, commands: Mapping[Verb, str]) -> str:

@@ -200,6 +200,12 @@ class Receipt:
         """
         refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
         shares = share_groups(partition.change for partition in self.begun_or_done.values())
+        last = self.last_hand_over
+        if verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS) and last is not None and last.options.copy:
+            return [
+                "this run made a copy (--copy), so the old group keeps its offsets and goes on by itself: to undo the "
+                "copy, run rollback before the new groups commit, or delete-group after"
+            ]
         if verb is Verb.HAND_BACK and shares:
             return [
                 f"{named('share group', shares)} can't hand back, because start offsets do not show which records it "

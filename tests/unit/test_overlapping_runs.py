@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 
 import pytest
@@ -507,6 +508,25 @@ def test_a_copy_is_neither_refused_nor_claimed(cli):
     migrate(cli, "old", "other")
     migrate(cli, "old", "third", "--copy")
     assert newest(cli, "old")[1:] == (ClaimState.HANDED_OVER, ("other",))
+
+
+def test_the_old_group_of_a_copy_is_never_moved_or_deleted(cli):
+    """After a hand-over with ``--copy``, `hand-back` and `delete-offsets` are refused, and `status` offers neither.
+
+    The old group goes on by itself: the copy's offsets say nothing about what it has processed.
+    """
+    said = cli("migrate", "split.toml", "--yes", "--copy", "--guard", "1s").stderr
+    assert "back: migrate-groups rollback split.toml.run (before the new groups commit)\n" in said
+    assert "watching" not in said
+    cli.cluster.commit("old", PARTITION, 5)
+    cli.cluster.commit("new", PARTITION, 9)
+    before = cli.cluster.offsets("old")
+    for command in ("hand-back", "delete-offsets"):
+        assert "this run made a copy (--copy)" in cli.fails(command, "split.toml.run", "--yes", code=3)
+    assert cli.cluster.offsets("old") == before
+    status = cli("status", "split.toml.run").stdout
+    assert re.findall(r"(hand-back|delete-offsets) split.toml.run +refused", status) == ["hand-back", "delete-offsets"]
+    assert "next: nothing: the new groups have started with a copy (--copy)" in status
 
 
 def test_a_run_that_is_at_work_keeps_others_out(cli):

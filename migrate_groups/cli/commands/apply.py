@@ -177,12 +177,13 @@ def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) ->
     snapshot = f"migrate-groups {shell_command('snapshot', groups, '-o after.parquet')}"
     if file is not None and file.suffix.lower() in (".csv", ".parquet"):
         snapshot += f"; migrate-groups {shell_command('reconcile', [str(file), 'after.parquet'])}"
+    after = "" if execution.options.copy else ", hand-back (after)"
+    rollback = shell_command("rollback", [str(receipt)])
     talk(
         f"next: {snapshot}",
         NOTHING_TO_UNDO
         if execution.wrote_nothing
-        else f"back: migrate-groups {shell_command('rollback', [str(receipt)])} (before the new groups commit), "
-        "hand-back (after)",
+        else f"back: migrate-groups {rollback} (before the new groups commit){after}",
     )
 
 

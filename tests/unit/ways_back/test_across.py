@@ -157,8 +157,10 @@ def test_both_clusters_are_named_and_checked(moved):
 
 def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
     """After a run whose groups are all on one cluster, `delete-offsets` is refused if a second cluster is given."""
-    spec = SplitSpec(source="g", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
-    wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0, copy=True)), mirror=None)
+    for partition in (0, 1):
+        moved.source.commit("h", TopicPartition("orders", partition), 5)
+    spec = SplitSpec(source="h", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
+    wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0)), mirror=None)
     wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
     migrate(Clients(moved.source, moved.source), wanted, moved.clock, Events())
     with open_receipt(tmp_path / "other" / "receipt.json", read_only=True) as file, pytest.raises(UsageError) as error:
