@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,15 @@ def gone(pid: int) -> bool:
         return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+def handles(pid: int, *signals: int) -> bool:
+    """Return whether a process has handlers for these signals (Linux; elsewhere always true)."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return True
+    [caught] = re.findall(r"^SigCgt:\s*(\w+)$", status.read_text(), re.MULTILINE)
+    return all(int(caught, 16) >> (number - 1) & 1 for number in signals)
 
 
 def children_of(pid: int) -> list[int]:

@@ -22,9 +22,12 @@ from migrate_groups.cli.terminal import Terminal
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
 from migrate_groups.show import plan_result as views
+from tests.support.broker_world import until
 from tests.support.cli import Cli, running, signals_kept
 from tests.support.connected import APPLY, MIGRATE, Connected
+from tests.support.processes import handles
 
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTHING = "interrupted; nothing was written to the cluster\n"
 WRITTEN = (
     "interrupted; all offsets are written and read back; "
@@ -214,7 +217,8 @@ def test_the_entry_module_imports_nothing_slow():
 def silent_listener() -> Iterator[tuple[str, Callable[[], tuple[socket.socket, object]]]]:
     """Yield the address of a listener that never answers, and a function that waits until a client connects.
 
-    A listener is for one process, because another one may have connected again before it ended.
+    A listener is for one process, because another one may have connected again before it ended. The client may also be
+    one of another test, whose broker had the listener's port before.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
@@ -230,12 +234,10 @@ def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, how):
     ):
         connection, _ = accept()
         with connection:
+            until(lambda: handles(process.pid, *_STOPS))
             process.send_signal(how)
             _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, NOTHING)
-
-
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.mark.parametrize("pair", [*itertools.permutations(_STOPS, 2)])
@@ -271,6 +273,7 @@ def test_two_signals_at_once(tmp_path, pair):
         ):
             connection, _ = accept()
             with connection:
+                until(lambda: handles(process.pid, *_STOPS))
                 for number in pair:
                     process.send_signal(number)
                 _, err = process.communicate(timeout=30)
