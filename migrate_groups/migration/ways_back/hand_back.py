@@ -139,7 +139,7 @@ def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt, not_given: Co
     """Return what the source groups are to get back.
 
     rows: the target groups' committed offsets. not_given: the partitions that are not given back. Raises `Refused` if
-    two target groups give back the same partition, or if one has no offset to give back.
+    two target groups give back the same partition, or if one has no offset to give back, or a lower one than it got.
     """
     wanted = wanted_rows(
         structs.replace(row, group=takers[row.group or "", row.topic], source_group=row.group)
@@ -148,19 +148,28 @@ def _wanted(rows: Sequence[Row], takers: Takers, receipt: Receipt, not_given: Co
     )
     if len({each.order for each in wanted}) < len(wanted):
         raise Refused(_SHARED)
-    given = {(each.source_group or "", each.topic, each.partition) for each in wanted if each.committed is not None}
+    given = {(each.source_group or "", each.topic, each.partition): each.committed for each in wanted if each.committed}
     if not given:
         groups = {group for group, _ in takers}
         raise Refused(f"nothing to hand back: {some(groups)} committed nothing on the topics that were handed over")
-    lost = [
-        f"{group} {topic}-{number}"
-        for (group, topic, number), partition in receipt.begun_or_done.items()
-        if (group, topic, number) not in given and (group, topic, number) not in not_given and partition.change.after
+    handed_over = {
+        order: partition.change.after
+        for order, partition in receipt.begun_or_done.items()
+        if partition.change.after and order not in not_given
+    }
+    lost = [f"{group} {topic}-{number}" for group, topic, number in sorted(handed_over.keys() - given.keys())]
+    set_back = [
+        f"{group} {topic}-{number} is at {now.offset}, handed over at {handed_over[group, topic, number].offset}"
+        for (group, topic, number), now in sorted(given.items())
+        if (group, topic, number) in handed_over and now.offset < handed_over[group, topic, number].offset
     ]
-    if lost:
+    if lost or set_back:
+        found = (
+            f"no committed offset any more for {some(lost)}" if lost else f"{some(set_back, 3)}: set back by a reset"
+        )
         raise Refused(
-            f"no committed offset any more for {some(lost)}, so it is not known how far the group read: set the right "
-            "offset with rewind and apply, and run hand-back again; nothing was written"
+            f"{found}, so it is not known how far the group read: set the right offset with rewind and apply, and run "
+            "hand-back again; nothing was written"
         )
     return wanted
 

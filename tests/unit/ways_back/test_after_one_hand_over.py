@@ -65,6 +65,22 @@ def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monke
     assert made.offsets("new").get(PARTITION).offset == 7
 
 
+def test_a_target_group_that_was_set_back_does_not_hand_back(handed_over):
+    """If a target group is below the offset that it was handed, hand-back is refused: it may have read further before.
+
+    Once its right offset is set, the old group gets this offset.
+    """
+    made, path = handed_over
+    made.commit("new", PARTITION, 9)
+    made.commit("new", PARTITION, 3)
+    with pytest.raises(Refused, match="new t-0 is at 3, handed over at 5: set back by a reset, so it is not known how"):
+        ways_back.hand_back(path, target=TargetCluster(), connection=HERE)
+    assert made.offsets("old").get(PARTITION).offset == 5
+    made.commit("new", PARTITION, 9)
+    ways_back.hand_back(path, yes=True, target=TargetCluster(), connection=HERE)
+    assert made.offsets("old").get(PARTITION).offset == 9
+
+
 def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over, monkeypatch):
     """If the source group commits while the confirmation prompt waits, delete-offsets is refused; the commit stays."""
     made, path = handed_over
