@@ -18,8 +18,11 @@ from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.schema import UNKNOWN_STATE
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
+
+_NOT_SEEN_RUNNING = (None, "Empty", UNKNOWN_STATE)
 
 
 def make_plan(
@@ -92,8 +95,11 @@ def _facts(
     reader: GroupReader, snapshot: SnapshotTable, options: WriteOptions, receipt: Receipt, advice: Advice
 ) -> HandOverFacts:
     """Return the facts of a hand-over of a snapshot before anything but the id of the cluster is read."""
-    wanted = wanted_rows(snapshot.at_one_moment().rows())
-    return HandOverFacts(survey=unread(reader), options=options, receipt=receipt, decided=wanted, advice=advice)
+    rows = [*snapshot.at_one_moment().rows()]
+    ran = {each.source_group for each in rows if each.source_group and each.group_state not in _NOT_SEEN_RUNNING}
+    return HandOverFacts(
+        survey=unread(reader), options=options, receipt=receipt, decided=wanted_rows(rows), advice=advice, ran=ran
+    )
 
 
 def _read_facts(reader: GroupReader, facts: HandOverFacts) -> HandOverFacts:

@@ -18,10 +18,13 @@ from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.registry import judge
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.decide import wanted_rows
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 from tests.support.stopped import FIRST, SECOND, stopped
@@ -227,6 +230,24 @@ def test_a_group_that_is_gone_gets_one_advice(cluster):
     rows = [structs.replace(each, source_group="gone") for each in BOTH]
     (refusal,) = plan_of(cluster, rows).refusals(at_the_write=True)
     assert (refusal.name, refusal.reason.count("--on-removed restore")) == ("stopped", 1)
+
+
+def test_a_snapshot_of_a_running_group_that_is_gone_is_not_restored(cluster):
+    """If the source group no longer exists and ran when the snapshot was taken, `stopped` refuses without a way round.
+
+    Nothing shows how far it has read since the snapshot. An interrupted run of this snapshot may still be completed.
+    """
+    rows = [structs.replace(each, source_group="gone", group_state="Stable") for each in BOTH]
+    for on_removed in ("refuse", "restore"):
+        (refusal,) = plan_of(cluster, rows, on_removed=on_removed).refusals(at_the_write=True)
+        assert refusal.name == "stopped"
+        assert "so it is not known where it stopped" in refusal.reason
+        assert "--on-removed" not in refusal.reason
+    rows = [structs.replace(each, group_state="Stable") for each in BOTH]
+    begun = Receipt((Execution.of(plan_of(cluster, rows), FakeClock().now()),))
+    cluster.delete_group("old")
+    plan = make_plan(cluster, SnapshotTable.of_rows(rows), WriteOptions(on_removed="restore"), begun)
+    assert plan.refusals(at_the_write=True) == ()
 
 
 def test_metadata_above_the_limit_of_the_brokers_is_refused(cluster):

@@ -67,12 +67,14 @@ class HandOverFacts(Facts):
     - topics: of a hand-back, all topics for which each target group has a committed offset.
     - kept_from: of a return after a fail-over, the offset of each partition from which the group on the other cluster
       read; otherwise None.
+    - ran: the source groups that ran when the file's snapshot was taken, so that they may have read on.
     """
 
     decided: Sequence[Change]
     advice: Advice = FROM_FILE
     topics: Mapping[str, Collection[str]] = field(default_factory=dict)
     kept_from: Mapping[TopicPartition, int] | None = None
+    ran: Collection[str] = ()
 
     @cached_property
     def wanted(self) -> list[Change]:

@@ -29,7 +29,8 @@ def stopped(facts: HandOverFacts) -> Judgement:
     """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
-    not exist is refused. The option ``on_removed`` "restore" allows it.
+    not exist is refused. The option ``on_removed`` "restore" allows it, unless the group ran when the snapshot was
+    taken, and this run has handed over nothing of it.
     """
     groups = facts.survey.groups
     topics: dict[str, set[str]] = defaultdict(set)
@@ -37,6 +38,12 @@ def stopped(facts: HandOverFacts) -> Judgement:
         if each.source_group is not None:
             topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not groups[group].exists]
+    handed_over = {each.source_group for each in facts.wanted if facts.receipt.source_offset(each) is not None}
+    if ran := [group for group in missing if group in facts.ran and group not in handed_over]:
+        return Verdict.REFUSE, (
+            f"{named('source group', ran)} not found, and not stopped when the snapshot was taken, so it is not known "
+            "where it stopped: check the name, or write the right offsets with rewind and apply"
+        )
     if missing and facts.options.on_removed == "refuse":
         return Verdict.REFUSE, (
             f"{named('source group', missing)} not found: check the name, or pass --on-removed restore to write the "
