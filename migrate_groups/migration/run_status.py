@@ -145,7 +145,9 @@ def _proof(found: RunStatus, commands: Mapping[Verb, str]) -> str:
         return f"once its cluster has returned, {commands[Verb.HAND_BACK]}"
     if share_groups(partition.change for partition in found.receipt.begun_or_done.values()):
         return "audit shows whether it has"
-    return f"prove the run with reconcile, and a day later {commands[Verb.DELETE_OFFSETS]}"
+    is_refused = found.of(Verb.DELETE_OFFSETS).answer is Answer.REFUSED
+    later = "" if is_refused else f", and a day later {commands[Verb.DELETE_OFFSETS]}"
+    return f"prove the run with reconcile{later}"
 
 
 def _unfinished_step(found: RunStatus, commands: Mapping[Verb, str], states: Collection[State]) -> str:

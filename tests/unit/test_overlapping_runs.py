@@ -524,6 +524,8 @@ def test_the_old_group_of_a_copy_is_never_moved_or_deleted(cli):
     for command in ("hand-back", "delete-offsets"):
         assert "this run made a copy (--copy)" in cli.fails(command, "split.toml.run", "--yes", code=3)
     assert cli.cluster.offsets("old") == before
+    refusal = cli.fails("rollback", "split.toml.run", "--yes", code=3)
+    assert "no old group can take that back: stop it, and delete it with migrate-groups delete-group new" in refusal
     status = cli("status", "split.toml.run").stdout
     assert re.findall(r"(hand-back|delete-offsets) split.toml.run +refused", status) == ["hand-back", "delete-offsets"]
     assert "next: nothing: the new groups have started with a copy (--copy)" in status

@@ -78,6 +78,21 @@ def test_answers_in_each_state_of_a_run(cli, steps, answers, step):
     assert said.startswith(step)
 
 
+def test_a_refused_deletion_is_not_the_next_step(cli):
+    """If a new group was set back below an offset that it was given, `status` does not name `delete-offsets` next."""
+    second = TopicPartition("t", 1)
+    cli.cluster.add_partitions("t", 2)
+    cli.cluster.produce("t", 1, 10)
+    cli.cluster.commit("old", second, 4)
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 9)
+    assert "a day later" in asked(cli)[1]
+    cli.cluster.commit("new", second, 2)
+    found, said = asked(cli)
+    assert found == ["done", "refused", "refused", "refused"]
+    assert said.endswith("prove the run with reconcile")
+
+
 def other_run(cli: Connected, source: str, target: str) -> None:
     """Hand the topic over by another run."""
     text = SPEC.replace('source = "old"', f'source = "{source}"').replace('group = "new"', f'group = "{target}"')

@@ -117,7 +117,7 @@ def _committed_since(facts: RollbackFacts, since: Sequence[str], after_rollback:
             f"{some(since, 3)}: the group has committed since the move to this cluster, and a rollback would lose how "
             "far it has read: let it run on here"
         )
-    if not any(partition.sources for partition in states):
+    if earlier.options.copy or not any(partition.sources for partition in states):
         delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
         return (
             f"{some(since, 3)}: the group has committed since the write, and no old group can take that back: stop it, "
