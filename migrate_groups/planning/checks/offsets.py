@@ -31,7 +31,7 @@ def in_range(facts: HandOverFacts) -> Judgement:
         elif offset < bounds.start:
             below.append(_gone(partition, offset, bounds.start))
         elif offset > bounds.end:
-            beyond.append(f"{partition} at {offset}: the log end offset is {bounds.end}")
+            beyond.append(_beyond(partition, offset, bounds.end))
         elif survey.cut and (end := survey.cut.get((partition, committed))) is not None:
             cut.append(f"{partition} at {offset}: from {end} on there are other records than the group has read")
     reasons = [
@@ -86,7 +86,7 @@ def _in_place_outside(facts: HandOverFacts) -> Iterator[str]:
         if change.after.offset < bounds.start:
             yield _gone(change.topic_partition, change.after.offset, bounds.start)
         elif change.after.offset > bounds.end:
-            yield f"{change.topic_partition} at {change.after.offset}: the log end offset is {bounds.end}"
+            yield _beyond(change.topic_partition, change.after.offset, bounds.end)
 
 
 def _raised(decided: Sequence[Change]) -> Iterator[str]:
@@ -97,6 +97,10 @@ def _raised(decided: Sequence[Change]) -> Iterator[str]:
 
 def _gone(partition: TopicPartition, offset: int, start: int) -> str:
     return f"{partition} at {offset}: {counted(start - offset, 'record')} deleted already"
+
+
+def _beyond(partition: TopicPartition, offset: int, end: int) -> str:
+    return f"{partition} at {offset}: the log end offset is {end}"
 
 
 def complete(facts: HandOverFacts) -> Judgement:
