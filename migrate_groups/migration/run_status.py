@@ -135,7 +135,7 @@ def _after_hand_over(found: RunStatus, commands: Mapping[Verb, str]) -> str:
         undo = _or_undo(found, commands, "to undo before they commit")
         return f"start the new groups{'' if is_copy else ', not the old one'}{undo}"
     if is_copy:
-        return "nothing: the new groups have started with a copy (--copy), and the old one goes on by itself"
+        return "nothing: the new groups have started with a copy (--copy), and the old one may go on"
     return f"the new groups have started, and the old one must stay stopped: {_proof(found, commands)}"
 
 

@@ -203,8 +203,8 @@ class Receipt:
         last = self.last_hand_over
         if verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS) and last is not None and last.options.copy:
             return [
-                "this run made a copy (--copy), so the old group keeps its offsets and goes on by itself: to undo the "
-                "copy, run rollback before the new groups commit, or delete-group after"
+                "this run made a copy (--copy), so the old group keeps its offsets and may go on: to undo the copy, "
+                "run rollback before the new groups commit, or delete-group after"
             ]
         if verb is Verb.HAND_BACK and shares:
             return [
