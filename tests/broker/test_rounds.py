@@ -57,6 +57,11 @@ def cluster(request, kafka_jars, java) -> Iterator[tuple[Rounds, str]]:
         yield proxies, sandbox.bootstrap_servers
 
 
+def through(proxies: Rounds) -> ClientConfig:
+    """Return the configuration of a client that is counted."""
+    return ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30, client_id=Rounds.CLIENT_ID)
+
+
 def test_offsets_are_read_after_the_description(cluster):
     """A group is described, and its offsets are read, in one round and on one connection, in this order.
 
@@ -66,7 +71,7 @@ def test_offsets_are_read_after_the_description(cluster):
     with broker_world(servers) as world:
         place, group = TopicPartition(world.create_topic(), 0), world.name("group")
         world.commit(group, place, 3)
-    with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30))) as reader:
+    with closing(KafkaPythonReader(through(proxies))) as reader:
         partitions = partitions_of_offsets_topic(reader)
         # Finds the coordinator and the leaders, and connects to them.
         first = reader.describe_after_ends(partitions, group)
@@ -149,7 +154,7 @@ def test_rounds_from_settle_to_start(cluster, tmp_path: Path, targets):
 
     with broker_world(servers) as world:
         wanted = request_of(world, tmp_path / "run", targets)
-    with open_writer(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30)) as clients:
+    with open_writer(through(proxies)) as clients:
         hold_beside(clients.writer, servers)
         done = migrate(clients, wanted, Settled(), Started())
     assert done is not None
@@ -171,7 +176,7 @@ def test_the_forecast_has_the_round_trip(cluster, tmp_path: Path):
     with broker_world(servers) as world:
         wanted = request_of(world, tmp_path / "run", targets=1)
     proxies.begin(HELD)
-    with open_reader(ClientConfig(bootstrap_servers=proxies.bootstrap_servers, timeout=30)) as reader:
+    with open_reader(through(proxies)) as reader:
         plan_migration(reader, wanted, SystemClock(), Planned())
     proxies.end()
     (stop,) = stops
