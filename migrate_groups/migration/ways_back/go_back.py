@@ -64,19 +64,21 @@ def _is_done(
         refuse_forbidden([Check(name="cluster", verdict=verdict, reason=reason)])
     refuse_taken(_with_claims(clusters, file.receipt, verb), file.receipt, verb)
     done = f"{file.path} {_ALREADY[verb]}"
-    if last.moved and not file.receipt.is_of_deletion:
-        signs, is_live, _ = consumed_since(_written(clusters, verb), last)
+    not_watched = last.not_watched
+    if not (not_watched or file.receipt.is_of_deletion):
+        signs, is_live, not_watched = consumed_since(_written(clusters, verb), last)
         if is_live:
             raise PartlyApplied(
                 f"{done}, but {signs}: stop its consumers, because what they read from there on is processed twice; "
                 "nothing was written"
             )
-        raise PartlyApplied(f"{done}, but {signs}; what it has read is processed twice; nothing was written")
-    if last.not_watched:
+        if signs:
+            raise PartlyApplied(f"{done}, but {signs}; what it has read is processed twice; nothing was written")
+    if not_watched:
         if watch_again:
             return False
         raise PartlyApplied(
-            f"{done}, but {last.not_watched[0]}: run the same command without --dry-run, which watches it now; nothing "
+            f"{done}, but {not_watched[0]}: run the same command without --dry-run, which watches it now; nothing "
             "was written"
         )
     events.said(f"{done}; nothing was written")

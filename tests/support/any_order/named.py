@@ -188,8 +188,8 @@ _OVERLAPPING: dict[str, tuple[Setting, list[Step]]] = {
         [
             Command("hand-over", of="one"),
             Command("hand-back", of="one"),
-            Command("hand-over", of="two", starts=True),
-            Command("hand-back", of="one", stops=False),
+            Command("hand-over", of="two"),
+            Command("hand-back", of="one"),
             Command("delete-offsets", of="two"),
         ],
     ),

@@ -125,13 +125,29 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
     assert verbs == [Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_OVER, Verb.ROLLBACK]
 
 
-def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
-    """If a rollback is repeated, the command says that the run is rolled back already, and writes nothing."""
+@pytest.mark.parametrize(
+    ("command", "done"),
+    [
+        (partial(ways_back.rollback, target=TargetCluster(), connection=HERE, yes=True), "is rolled back already"),
+        (
+            partial(ways_back.hand_back, target=TargetCluster(), connection=HERE, wait="0s", yes=True),
+            "is handed back already",
+        ),
+    ],
+    ids=["rollback", "hand-back"],
+)
+def test_a_repeated_way_back_looks_at_the_new_group(handed_over, capsys, command, done):
+    """If a rollback or hand-back is repeated, the command says that it is done, and writes nothing.
+
+    The exit code is 4 if the new group has committed since, also if this was after the guard.
+    """
     made, path = handed_over
-    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
+    command(path)
+    command(path)
+    assert f"{done}; nothing was written" in capsys.readouterr().err
     made.commit("new", PARTITION, 9)
-    ways_back.rollback(path, target=TargetCluster(), connection=HERE, yes=True)
-    assert "is rolled back already; nothing was written" in capsys.readouterr().err
+    with pytest.raises(PartlyApplied, match=f"{done}, but group 'new' has committed .*; nothing was written"):
+        command(path)
     assert offset(made, "new") == 9
 
 
