@@ -15,7 +15,7 @@ from migrate_groups.text import counted
 _DOCUMENT = document_type(
     Audit,
     *("problems", "undetermined", "old", "new", "rewinds", "summary", "doubtful", "late_commits"),
-    *("deletions", "evidence", "malformed", "source_log", "handed_over_by"),
+    *("deletions", "evidence", "malformed", "source_log", "handed_over_by", "is_copy"),
 )
 T = TypeVar("T")
 # More rows than this are hard to read on a terminal; the JSON document has more.
@@ -74,12 +74,15 @@ def conclusion(found: Audit) -> str:
     consumed these, too, and is not judged there.
     """
     waiting, others = found.new.get("no-commit-yet", 0), found.new.get("not-in-snapshot", 0)
-    proven = "proven: the old group stayed stopped, and every new group began at the offsets handed over"
+    stopped = "" if found.is_copy else "the old group stayed stopped, and "
+    proven = f"proven: {stopped}every new group began at the offsets handed over"
     if waiting:
         proven = (
-            "proven: the old group stayed stopped, and each partition with a commit of its new group began at the "
-            f"offset handed over; not proven yet for {counted(waiting, 'partition')} without a commit"
+            f"proven: {stopped}each partition with a commit of its new group began at the offset handed over; not "
+            f"proven yet for {counted(waiting, 'partition')} without a commit"
         )
+    if found.is_copy:
+        proven += "; not judged: the old group, which may go on (--copy)"
     return proven + (f"; not judged: {counted(others, 'partition')} not handed over, but consumed" if others else "")
 
 

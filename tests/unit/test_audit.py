@@ -214,6 +214,29 @@ def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
     assert refusal == "error: not proven: this run has no partition of which an old group could be judged"
 
 
+def test_the_old_group_of_a_copy_is_not_judged(cli, monkeypatch):
+    """After ``migrate --copy`` the old group may go on, so ``audit`` judges the new groups only, and says so.
+
+    It does not advise to delete the old group's offsets.
+    """
+    cli("rollback", "split.toml.run", "--yes")
+    cli(*MIGRATE, "--copy")
+    sources: list[object] = []
+
+    def judged(handed_over, *_):
+        sources.extend(row[0] for row in handed_over)
+        return replace(PROVEN, old={"stopped": 0})
+
+    monkeypatch.setattr(audit, "_copy", lambda *_: None)
+    monkeypatch.setattr(audit, "_judged", judged)
+    said = cli("audit", "split.toml.run").stderr
+    assert sources == [None]
+    assert said == (
+        "proven: every new group began at the offsets handed over; not judged: the old group, which may go on "
+        "(--copy)\n"
+    )
+
+
 def test_audit_asks_whether_topics_were_recreated(cli):
     """The ids of topics are read again for the audit. A topic that is gone, or may not be described, has no id."""
     now = cli.cluster.describe_topics(["t"])["t"].topic_id

@@ -69,5 +69,5 @@ def audit(
     show_as(output_format, result(found))
     found.check()
     talk(conclusion(found))
-    if not found.new.get("no-commit-yet"):
+    if not (found.new.get("no-commit-yet") or found.is_copy):
         talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run)])}")

@@ -88,7 +88,8 @@ def audit(
         handed_over = [row for execution in executions for row in _handed_over(execution, now)]
         judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
     by = sorted({str(execution.by) for execution in executions if execution.by.operator})
-    return replace(judged, handed_over_by=some(by) or None)
+    is_copy = all(execution.options.copy for execution in executions)
+    return replace(judged, handed_over_by=some(by) or None, is_copy=is_copy)
 
 
 class LogSide(NamedTuple):
@@ -288,9 +289,11 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
     sources = execution.sources()
     rows: list[tuple[object, ...]] = []
     for change in execution.changes:
-        # A partition that was added during a run has no source group in its change, and is judged without one.
+        # A partition that was added during a run has no source group in its change, and is judged without one. So is a
+        # copy, because its source group may go on.
         is_handed_over = change.source_group is not None or execution.translation is not None
-        source = next(iter(sources[change.order]), None) if is_handed_over else None
+        is_judged = is_handed_over and not execution.options.copy
+        source = next(iter(sources[change.order]), None) if is_judged else None
         rows.append(
             (
                 source.group if source else None,

@@ -115,6 +115,7 @@ class Audit(OfLog):
     - deletions, evidence, malformed: what was found in the log of the target groups' cluster (`OfLog`).
     - source_log: the same of the source group's cluster; None: it is the same cluster.
     - handed_over_by: who handed over, with which version of this tool and why, as the receipt says; None: not known.
+    - is_copy: whether the target groups got a copy (``--copy``), so that the source group may go on and is not judged.
     """
 
     problems: int
@@ -127,11 +128,12 @@ class Audit(OfLog):
     late_commits: tuple[LateCommit, ...]
     source_log: OfLog | None = None
     handed_over_by: str | None = None
+    is_copy: bool = False
 
     def check(self) -> None:
         """Raise an error unless the audit proves the hand-over.
 
-        To prove it, a source group must have been judged, and a target group must have committed.
+        To prove it, a source group must have been judged, unless it may go on, and a target group must have committed.
 
         Raises `HandOverBroken` if a partition has a problem, and `Undetermined` if the log shows too little.
         """
@@ -143,7 +145,7 @@ class Audit(OfLog):
                 f"the log does not tell of {counted(self.undetermined, 'partition')}: see the evidence and the reasons"
                 f"{self._without_membership()}"
             )
-        if not self.old.get("stopped"):
+        if not (self.is_copy or self.old.get("stopped")):
             raise Undetermined("not proven: this run has no partition of which an old group could be judged")
         if not self.new.get("starts-at-snapshot"):
             raise Undetermined(
