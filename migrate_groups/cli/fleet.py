@@ -156,7 +156,8 @@ class FleetCommand:
         reader = for_one_phase(reader)
         if mirror is not None:
             mirror = mirror._replace(source=mirror.source._replace(groups=for_one_phase(mirror.source.groups)))
-        found = self.wanted.find(mirror.source.groups if mirror else reader, elsewhere=mirror is not None)
+        source = mirror.source.groups if mirror else reader
+        found = self.wanted.find(source, elsewhere=mirror is not None, agreed=self.run.not_begun())
         named = {
             group: Named(group, split.spec.targets[0].group, self.run.of_group(group).folder)
             for group, split in found.splits.items()

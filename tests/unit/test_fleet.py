@@ -593,6 +593,24 @@ def test_a_fleet_again_after_its_groups_were_deleted(cli):
     assert cli.rows(cli(*HERE).stdout) == {"new.orders": ["moved", "1"]}
 
 
+def test_a_group_that_was_deleted_before_its_hand_over_is_refused(cli):
+    """If a group of a fleet did not stop in time, and was deleted since, the same command refuses it by name.
+
+    It does not advise to hand over its last known offsets, because the group ran when they were read.
+    """
+    cli.target.commit("orders", ORDERS, 20)
+    cli.target.commit("stock", ORDERS, 30)
+    member = running(cli, "stock")
+    fleet(cli)
+    cli(*HERE, "--wait", "1s", code=3)
+    cli.target.leave("stock", member.member_id)
+    cli.target.delete_group("stock")
+    status, out, err = cli.outcome(*HERE)
+    assert (status, cli.rows(out)["stock"][0]) == (3, "refused")
+    assert "group 'stock' has no committed offset any more: 1 committed offset expired or deleted" in err
+    assert "the group still ran when they were read, so it is not known where it stopped" in err
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [

@@ -72,8 +72,8 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         _of_run(each, after, of_run.content if of_run else None) for each, of_run in zip(runs, judged, strict=True)
     ]
     hints = [hint for of_run in judged if of_run for hint in _hints(of_run)]
-    if waiting := {*run.of_groups()} - {*several}:
-        hints.append(f"not handed over, so not compared: {some(sorted(each.folder.name for each in waiting))}")
+    if several and (waiting := run.not_begun()):
+        hints.append(f"not handed over, so not compared: {some(waiting)}")
     return Compared(
         before=[path for each in found for path in each.before],
         after=after or [path for each in found for path in each.after],

@@ -68,6 +68,14 @@ class RunDir:
         """Return those of `of_groups` that have begun to write."""
         return [run for run in self.of_groups() if status(run.receipt)]
 
+    def not_begun(self) -> list[str]:
+        """Return the groups of a fleet that the user agreed to hand over, and for which no write has begun.
+
+        Raises `InvalidInput` if a file is damaged.
+        """
+        left = [run.baseline for run in self.of_groups() if not status(run.receipt)]
+        return sorted({row.group or "" for path in left for row in tables.load(path).rows()})
+
     def refuse_several(self) -> None:
         """Raise `InvalidInput` if the folder has no receipt, but contains the run directories of groups."""
         if runs := self.several():

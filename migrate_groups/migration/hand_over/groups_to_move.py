@@ -49,10 +49,11 @@ class WholeGroups:
     renames: Sequence[Rename] = ()
     reviewed: Path | None = None
 
-    def find(self, reader: GroupReader, *, elsewhere: bool) -> FoundGroups:
+    def find(self, reader: GroupReader, *, elsewhere: bool, agreed: Collection[str] = ()) -> FoundGroups:
         """Return the groups, each once, in the order of the spec.
 
-        reader: the reader of the source groups. elsewhere: whether the new groups are on another cluster.
+        reader: the reader of the source groups. elsewhere: whether the new groups are on another cluster. agreed: the
+        groups that an earlier run was to hand over: a glob matches them, even if they no longer exist.
 
         Raises `InvalidInput` if a glob of the spec matches no group, if a group needs another name and gets none, or if
         a reviewed plan is invalid. Raises `UsageError` if a rule names an unknown group, or gives several groups one
@@ -61,7 +62,7 @@ class WholeGroups:
         paths = sorted(self.reviewed.glob("*.json")) if self.reviewed else []
         plans = {path: plan_json.load(path).plan for path in paths}
         once = {change.source_group for plan in plans.values() for change in plan.changes if change.source_group}
-        once |= {plan.translation.group for plan in plans.values() if plan.translation}
+        once |= {plan.translation.group for plan in plans.values() if plan.translation} | {*agreed}
         found = _excluded(_find(reader, self.file.groups, once), self.file.exclude)
         targets = self._targets(found)
         left_out: dict[str, str] = {}
@@ -138,11 +139,11 @@ def _excluded(groups: Sequence[str], exclude: Sequence[str]) -> list[str]:
     return [group for group in groups if not any(group == each or fnmatch.fnmatchcase(group, each) for each in exclude)]
 
 
-def _find(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str]) -> list[str]:
+def _find(reader: GroupReader, patterns: Sequence[str], once: Collection[str]) -> list[str]:
     """Return the names of the groups that match the patterns, each once, in the order of the patterns.
 
     patterns: globs, and names of groups. A name is returned even if the group does not exist. Globs do not match the
-    groups of this tool. reviewed: more names that globs can match, even if these groups no longer exist.
+    groups of this tool. once: more names that globs can match, even if these groups no longer exist.
 
     Raises `InvalidInput` if a glob matches no group; `ClusterUnavailable` and `NotAuthorized`.
     """
@@ -154,7 +155,7 @@ def _find(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str
         if pattern in listed or not _is_glob(pattern):
             matches = [pattern]
         else:
-            matches = fnmatch.filter(sorted({*listed, *reviewed}), pattern)
+            matches = fnmatch.filter(sorted({*listed, *once}), pattern)
         found |= dict.fromkeys(matches)
         useless += [] if matches else [pattern]
     if useless:

@@ -66,15 +66,15 @@ class LastCommitted:
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'committed offset')} "
             "expired or deleted since this run began"
         )
-        if options.on_removed != "restore":
-            raise Refused(
-                f"{gone}; pass --on-removed restore to hand over the offsets read before; nothing was written"
-            )
         if not self.stopped:
             raise Refused(
                 f"{gone}; the group still ran when they were read, so it is not known where it stopped: check the "
                 "offsets in baseline.parquet in the run directory, and write the right ones with apply; nothing was "
                 "written"
+            )
+        if options.on_removed != "restore":
+            raise Refused(
+                f"{gone}; pass --on-removed restore to hand over the offsets read before; nothing was written"
             )
 
     def _note(self, look: ObservedGroup) -> bool:
