@@ -398,7 +398,7 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
     assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
     error = cli.fails("rollback", RUN, "--yes", code=4)
     assert "is rolled back already, but group 'new' has committed on 1 partition since its offsets were read" in error
-    assert error.endswith(f"{NO_MEMBER}; what it has read is processed twice; nothing was written")
+    assert f"{NO_MEMBER}; what it has read is processed twice, unless the old group has not started" in error
     cli.cluster.join("new", member("left", "t"))
     error = cli.fails("rollback", RUN, "--yes", code=4)
     assert "stop its consumers, because what they read from there on is processed twice; nothing was written" in error

@@ -43,6 +43,10 @@ _ALREADY = {
     Verb.HAND_BACK: "is handed back already",
     Verb.DELETE_OFFSETS: "has no offsets left to delete",
 }
+_UNLESS_FORWARD = (
+    ", unless the old group has not started, and is moved forward by rewind --group NEW --to-current and apply "
+    "--on-existing forward"
+)
 
 
 def _is_done(
@@ -73,7 +77,9 @@ def _is_done(
                 "nothing was written"
             )
         if signs:
-            raise PartlyApplied(f"{done}, but {signs}; what it has read is processed twice; nothing was written")
+            unless = "" if verb is Verb.DELETE_OFFSETS else _UNLESS_FORWARD
+            said = f"{done}, but {signs}; what it has read is processed twice{unless}"
+            raise PartlyApplied(f"{said}; nothing was written")
     if not_watched:
         if watch_again:
             return False

@@ -139,14 +139,16 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
 def test_a_repeated_way_back_looks_at_the_new_group(handed_over, capsys, command, done):
     """If a rollback or hand-back is repeated, the command says that it is done, and writes nothing.
 
-    The exit code is 4 if the new group has committed since, also if this was after the guard.
+    The exit code is 4 if the new group has committed since, also if this was after the guard. The message says how an
+    old group that has not started can go on from there.
     """
     made, path = handed_over
     command(path)
     command(path)
     assert f"{done}; nothing was written" in capsys.readouterr().err
     made.commit("new", PARTITION, 9)
-    with pytest.raises(PartlyApplied, match=f"{done}, but group 'new' has committed .*; nothing was written"):
+    forward = "rewind --group NEW --to-current and apply --on-existing forward; nothing was written"
+    with pytest.raises(PartlyApplied, match=f"{done}, but group 'new' has committed .*{forward}"):
         command(path)
     assert offset(made, "new") == 9
 
