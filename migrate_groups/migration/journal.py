@@ -280,8 +280,7 @@ def _of_hand_over(clusters: Clusters[GroupReader | None], receipt: Receipt, verb
 
     verb: what is to be done with the hand-over.
     """
-    hand_over = receipt.last_hand_over
-    if hand_over is None or hand_over.options.copy:
+    if receipt.last_hand_over is None or receipt.is_copy:
         return None
     facts = undone_by(JournalFacts(run=receipt.run, verb=verb), receipt)
     return _read(clusters, Journal(facts=replace(facts, not_known=_not_granted(clusters, facts))))

@@ -26,8 +26,11 @@ def other_groups(receipt: Receipt, verb: Verb) -> Mapping[Order, set[Order]]:
 
     The keys and values are group, topic and partition number. A rollback deletes offsets of target groups, and the
     source groups must have theirs, if they are on the same cluster. ``delete-offsets`` deletes offsets of source
-    groups, and the target groups must have theirs. ``delete-offsets --group`` has no other group.
+    groups, and the target groups must have theirs. ``delete-offsets --group`` has no other group, and the source group
+    of a copy goes on by itself.
     """
+    if receipt.is_copy:
+        return {}
     found: dict[Order, set[Order]] = defaultdict(set)
     for order, partition in receipt.partition_states.items():
         if partition.state is State.NEW:

@@ -129,8 +129,7 @@ def _next_step(
 
 
 def _after_hand_over(found: RunStatus, commands: Mapping[Verb, str]) -> str:
-    last = found.receipt.last_hand_over
-    is_copy = last is not None and last.options.copy
+    is_copy = found.receipt.is_copy
     if found.of(Verb.HAND_OVER).answer is Answer.ALLOWED:
         undo = _or_undo(found, commands, "to undo before they commit")
         return f"start the new groups{'' if is_copy else ', not the old one'}{undo}"

@@ -83,6 +83,11 @@ class Receipt:
         return self.last(Verb.HAND_OVER)
 
     @property
+    def is_copy(self) -> bool:
+        """Whether the last hand-over made a copy (``--copy``), so that the source group goes on by itself."""
+        return self.last_hand_over is not None and self.last_hand_over.options.copy
+
+    @property
     def refused(self) -> dict[Order, PartitionState]:
         """The partitions whose write was refused in the last hand-over, by target group, topic and partition number."""
         last = self.last_hand_over.number if self.last_hand_over else None
@@ -200,8 +205,7 @@ class Receipt:
         """
         refusing = self._where(lambda partition: partition.takes(verb, Step.REFUSE))
         shares = share_groups(partition.change for partition in self.begun_or_done.values())
-        last = self.last_hand_over
-        if verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS) and last is not None and last.options.copy:
+        if verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS) and self.is_copy:
             return [
                 "this run made a copy (--copy), so the old group keeps its offsets and may go on: to undo the copy, "
                 "run rollback before the new groups commit, or delete-group after"

@@ -63,7 +63,8 @@ def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change])
     inverses: the changes that undo those of the run.
     """
     receipt, states = facts.receipt, facts.states
-    at_hand_over = _stopped(receipt.to_restore.values())
+    # After a copy the source group goes on by itself: its offsets are not those of this run.
+    at_hand_over = {} if receipt.is_copy else _stopped(receipt.to_restore.values())
     needed = needed_on_way_back([*inverses, *at_hand_over.values()])
     permissions = permissions_unless_hidden(reader, needed)
     topics = reader.describe_topics({topic for _, topic, _ in (*states, *at_hand_over)})

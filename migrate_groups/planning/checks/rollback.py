@@ -147,29 +147,25 @@ def source_group(facts: RollbackFacts) -> Judgement:
         reason = f"group {there.group} on cluster {there.cluster_id} is not read: check its offsets with describe"
         return Verdict.NOT_KNOWN, reason
     if not facts.stopped:
-        return Verdict.NOT_APPLICABLE, NO_SOURCE_GROUP
-    lost: dict[str, list[str]] = defaultdict(list)
-    moved: dict[str, list[str]] = defaultdict(list)
-    for order, change in facts.stopped.items():
-        committed, after = facts.survey.now(order), change.after
-        if committed is None:
-            lost[change.group].append(str(change.topic_partition))
-        elif after is not None and committed.offset != after.offset:
-            moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
+        reason = "a copy: the old group goes on by itself" if facts.receipt.is_copy else NO_SOURCE_GROUP
+        return Verdict.NOT_APPLICABLE, reason
+    lost, had_none, moved = _source_offsets(facts)
     blocked = [
         # Brokers accept an offset only for a consumer group without members.
-        f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
-        for group, partitions in lost.items()
+        f"{group} {has} a committed offset for {some(partitions)}, and {reason}"
+        for has, of_group in (("no longer has", lost), ("never had", had_none))
+        for group, partitions in of_group.items()
         for reason in _can_not_get_an_offset(facts.survey.groups[group])
     ]
     if blocked:
-        return Verdict.REFUSE, f"{some(blocked, most=3)}; stop its members, so that these offsets can be set again"
+        return Verdict.REFUSE, f"{some(blocked, most=3)}; stop its members, so that these offsets can be set"
     if consumed := lost_after_consuming(facts, facts.stopped):
         return Verdict.REFUSE, consumed
     found = [
         f"{meaning}: " + "; ".join(f"{group} {some(partitions)}" for group, partitions in of_group.items())
         for meaning, of_group in (
             ("expired or deleted, set again from the receipt", lost),
+            ("without a committed offset before, gets the one that was handed over", had_none),
             ("committed since the hand-over, and left as it is", moved),
         )
         if of_group
@@ -177,6 +173,30 @@ def source_group(facts: RollbackFacts) -> Judgement:
     if found:
         return Verdict.WARN, "; ".join(found)
     return Verdict.PASS, "the source group has its committed offsets"
+
+
+_ByGroup = Mapping[str, Sequence[str]]
+
+
+def _source_offsets(facts: RollbackFacts) -> tuple[_ByGroup, _ByGroup, _ByGroup]:
+    """Return the source groups' partitions that differ from the hand-over, by group.
+
+    These are the ones whose offset is gone since; those that had none and have none; and those with another offset.
+    """
+    lost, had_none, moved = (defaultdict[str, list[str]](list) for _ in range(3))
+    without = {
+        (source, *partition.change.topic_partition)
+        for partition in facts.receipt.to_restore.values()
+        if partition.change.source_committed is None
+        for source in partition.sources
+    }
+    for order, change in facts.stopped.items():
+        committed, after = facts.survey.now(order), change.after
+        if committed is None:
+            (had_none if order in without else lost)[change.group].append(str(change.topic_partition))
+        elif after is not None and committed.offset != after.offset:
+            moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
+    return lost, had_none, moved
 
 
 def _can_not_get_an_offset(group: GroupDescription) -> list[str]:

@@ -500,3 +500,23 @@ def test_a_hand_back_does_not_leave_out_an_added_partition_that_the_new_group_lo
     error = cli.fails("hand-back", RUN, "--yes", "--wait", "20s", code=3)
     assert "committed offset expired or deleted since the plan was shown: new t-2 (7); set it again" in error
     assert cli.offsets("old") == {0: 5, 1: 5}
+
+
+def test_a_rollback_says_where_the_old_group_had_no_offset(tmp_path, monkeypatch):
+    """A partition without a committed offset gets the one that was handed over, and the plan does not call it lost."""
+    cli = Connected(tmp_path, monkeypatch)
+    cli.cluster.add_partitions("t", 2)
+    cli(*MIGRATE, "--on-uncommitted", "earliest")
+    plan = cli("rollback", RUN, "--dry-run").stdout
+    assert "without a committed offset before, gets the one that was handed over: old t-1\n" in plan
+    assert "expired or deleted" not in plan
+
+
+def test_the_rollback_of_a_copy_leaves_the_old_group_alone(tmp_path, monkeypatch):
+    """The old group of a copy goes on by itself, so a rollback neither stops it nor sets its offsets."""
+    cli = Connected(tmp_path, monkeypatch)
+    cli(*MIGRATE, "--copy")
+    cli.cluster.delete("old", [PARTITION])
+    done = cli("rollback", RUN, "--yes").stdout
+    assert "source group         a copy: the old group goes on by itself\n" in done
+    assert (cli.offset("old"), cli.offset("new")) == (None, None)
