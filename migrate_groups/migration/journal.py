@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -256,6 +257,32 @@ def refuse_taken(clusters: Clusters[GroupReader | None], receipt: Receipt, verb:
     """
     if (journal := _of_hand_over(clusters, receipt, verb)) is not None:
         _refuse_claimed(journal)
+
+
+class HandedOn(NamedTuple):
+    """What other runs have done since with the partitions of a hand-over.
+
+    sources, targets: the partitions of source groups and of target groups, each with what the newest claim says.
+    """
+
+    sources: Mapping[Order, str]
+    targets: Mapping[Order, str]
+
+
+def handed_on(clusters: Clusters[GroupReader], receipt: Receipt) -> HandedOn:
+    """Return what other runs have done since with the partitions of a receipt's hand-over, as far as claims show it."""
+    sources: dict[Order, str] = {}
+    targets: dict[Order, str] = {}
+    journal = _of_hand_over(clusters, receipt, Verb.ROLLBACK)
+    facts = journal.facts if journal else JournalFacts(run=receipt.run, verb=Verb.ROLLBACK)
+    for source, of_source in facts.handed.items():
+        for found, places in ((sources, [source]), (targets, of_source)):
+            for place in places:
+                group, partition = place
+                claims = facts.of(place)
+                if claims and claims[0].run != receipt.run:
+                    found[group.name, *partition] = f"{partition} {of_partition.in_words(claims[0], group.name)}"
+    return HandedOn(sources, targets)
 
 
 def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now: datetime) -> None:

@@ -10,6 +10,7 @@ from migrate_groups.files.read import is_file
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.clusters import Clusters
+from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.model.partitions import CommittedOffset
@@ -85,21 +86,24 @@ def another_cluster(clusters: Clusters[GroupReader], receipt: Receipt) -> str:
     return f"cluster: {reason}" if verdict is Verdict.REFUSE else ""
 
 
-def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
+def refuse_other_run(clusters: Clusters[GroupReader | None], file: ReceiptFile, plan: Plan) -> None:
     """Raise an error if the plan must not be written on top of the writes in the receipt.
 
     Raises `UsageError` if the receipt is of another migration than the plan, and the error of `refuse_moved`.
     """
     refuse_differences(file, resumed_differently(file.receipt, plan))
-    refuse_moved(file, {change.order: change.before for change in plan.changes})
+    refuse_moved(clusters, file, {change.order: change.before for change in plan.changes})
 
 
-def refuse_moved(file: ReceiptFile, now: Mapping[Order, CommittedOffset | None]) -> None:
+def refuse_moved(
+    clusters: Clusters[GroupReader | None], file: ReceiptFile, now: Mapping[Order, CommittedOffset | None]
+) -> None:
     """Raise `Refused` if a target group no longer has an offset that the last hand-over in the receipt confirmed.
 
-    now: the committed offsets of target groups.
+    now: the committed offsets of target groups. If another run has handed the partitions on, the error names it.
     """
     if since := file.receipt.moved_since(now):
+        refuse_taken(clusters, file.receipt, Verb.HAND_OVER)
         raise Refused(
             f"{some(since, 3)}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
             "deleted or has expired, so it is not known how far the group read: set it with apply --no-source-group; "

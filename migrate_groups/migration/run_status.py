@@ -279,7 +279,8 @@ def _hand_over(clusters: Clusters[GroupReader], file: ReceiptFile, said: _Said) 
         say_over(clusters, started, file, said)
         return ""
     if (resumed := file.receipt.hand_over_to_resume) is not None:
-        refuse_moved(file, committed_by_order(clusters.target, [change.order for change in resumed.changes]))
+        now = committed_by_order(clusters.target, [change.order for change in resumed.changes])
+        refuse_moved(clusters, file, now)
     refuse_taken(clusters, file.receipt, Verb.HAND_OVER)
     steps = {partition.step(Verb.HAND_OVER) for partition in file.receipt.partition_states.values()}
     return "reads back what is in place, and writes the rest" if Step.RESUME in steps else "hands over anew"

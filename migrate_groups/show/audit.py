@@ -15,7 +15,7 @@ from migrate_groups.text import counted
 _DOCUMENT = document_type(
     Audit,
     *("problems", "undetermined", "old", "new", "rewinds", "summary", "doubtful", "late_commits"),
-    *("deletions", "evidence", "malformed", "source_log", "handed_over_by", "is_copy"),
+    *("deletions", "evidence", "malformed", "source_log", "handed_over_by", "handed_on", "is_copy"),
 )
 T = TypeVar("T")
 # More rows than this are hard to read on a terminal; the JSON document has more.
@@ -81,6 +81,8 @@ def conclusion(found: Audit) -> str:
             f"proven: {stopped}each partition with a commit of its new group began at the offset handed over; not "
             f"proven yet for {counted(waiting, 'partition')} without a commit"
         )
+    if found.handed_on:
+        proven += f"; not judged, because of what other runs did since: {found.handed_on}"
     if found.is_copy:
         proven += "; not judged: the old group, which may go on (--copy)"
     return proven + (f"; not judged: {counted(others, 'partition')} not handed over, but consumed" if others else "")

@@ -237,6 +237,35 @@ def test_the_old_group_of_a_copy_is_not_judged(cli, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "judged"), [("new", "third", ["old", None]), ("new", "old", [None, None])]
+)
+def test_what_another_run_has_handed_on_is_no_problem_of_the_first(cli, monkeypatch, source, target, judged):
+    """After A → B and B → C, what became of B's offsets is not held against the first run, and C is named.
+
+    After A → B and B → A, neither are A's later commits. A problem of other partitions still is.
+    """
+    spec = SPEC.replace('source = "old"', f'source = "{source}"').replace('group = "new"', f'group = "{target}"')
+    (cli.folder / "second.toml").write_text(spec)
+    cli("migrate", "second.toml", "--yes")
+    rows: list[tuple[object, ...]] = []
+
+    def judge(handed_over, *_):
+        rows.extend(handed_over)
+        return replace(PROVEN, problems=1) if len(rows) == 1 else PROVEN
+
+    monkeypatch.setattr(audit, "_copy", lambda *_: None)
+    monkeypatch.setattr(audit, "_judged", judge)
+    said = cli("audit", "split.toml.run").stderr
+    assert f"; not judged, because of what other runs did since: t-0 handed over from '{source}' to '{target}'" in said
+    before, after = rows
+    assert [before[0], before[7]] == ["old", 5]
+    assert [after[0], after[7]] == judged
+    rows.clear()
+    monkeypatch.setattr(audit, "_judged", lambda *_: replace(PROVEN, problems=1))
+    assert "1 partition committed late, started elsewhere" in cli.fails("audit", "split.toml.run", code=6)
+
+
 def test_audit_asks_whether_topics_were_recreated(cli):
     """The ids of topics are read again for the audit. A topic that is gone, or may not be described, has no id."""
     now = cli.cluster.describe_topics(["t"])["t"].topic_id

@@ -103,6 +103,26 @@ def test_a_way_back_is_refused_after_the_target_group_has_handed_on(cli, command
     assert newest(cli, "new") == ("run1", ClaimState.HANDED_OVER, ("old",))
 
 
+def test_a_run_whose_target_group_has_handed_on_is_not_to_set_offsets_again(cli):
+    """After A → B, B → C and the deletion of B's offsets, nothing of the first run is lost.
+
+    Its command and `status` name the run that handed on, and do not advise to set B's offset again: B would process
+    again what C has processed.
+    """
+    first = migrate(cli, "old", "new")
+    second = migrate(cli, "new", "third")
+    cli.cluster.commit("third", PARTITION, 8)
+    cli("delete-offsets", second, "--yes")
+    for error in (
+        cli.fails("migrate", "old-new.toml", "--yes", code=3),
+        cli("status", first).stdout.partition("next:")[2],
+    ):
+        assert "t-0 handed over from 'new' to 'third' on 20" in error
+        assert "by run run2: undo that run first" in error
+        assert "--no-source-group" not in error
+    assert cli.offset("new") is None
+
+
 def test_delete_offsets_is_refused_after_another_run_gave_the_topic_back(cli):
     """After A → B and B → A by another run, A owns the topic: `delete-offsets` of the first run is refused."""
     first = migrate(cli, "old", "new")

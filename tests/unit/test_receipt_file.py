@@ -11,6 +11,7 @@ from msgspec import structs
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
+from migrate_groups.migration.clusters import one_cluster
 from migrate_groups.migration.receipt_refusals import refuse_other_run
 from migrate_groups.migration.write_result import WriteResult
 from migrate_groups.model.partitions import CommittedOffset
@@ -19,6 +20,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
 
@@ -72,14 +74,17 @@ def test_a_lock_that_cannot_be_removed_does_not_hide_why_the_command_ended(tmp_p
         assert file.receipt.executions == ()
 
 
+HERE = one_cluster(InMemoryCluster())
+
+
 def test_the_receipt_of_another_migration_is_refused(tmp_path):
     """A run continues from the receipt of the same migration, and refuses the receipt of another migration."""
     with open_receipt(tmp_path / "r.json") as file:
-        refuse_other_run(file, plan("c", CHANGE))
+        refuse_other_run(HERE, file, plan("c", CHANGE))
         file.record(Execution.of(plan("c", CHANGE), NOON))
-        refuse_other_run(file, plan("c", CHANGE))
+        refuse_other_run(HERE, file, plan("c", CHANGE))
         with pytest.raises(UsageError, match="another migration"):
-            refuse_other_run(file, plan("elsewhere", CHANGE))
+            refuse_other_run(HERE, file, plan("elsewhere", CHANGE))
 
 
 def test_a_second_run_on_a_locked_receipt_is_refused(tmp_path):

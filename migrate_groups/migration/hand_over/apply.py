@@ -100,7 +100,7 @@ def _shown(
             plan = make_again(reader, wanted.rows, wanted.approved, _advice(wanted))
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
-    refuse_other_run(file, plan)
+    refuse_other_run(one_cluster(reader), file, plan)
     journal = read_journal(one_cluster(reader), plan, file.receipt, Verb.HAND_OVER)
     barrier = barrier_of(reader, plan)
     return plan.with_checks((*barrier.checks, *journal.checks)), barrier, journal
@@ -129,7 +129,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
         with after_barrier(clients.writer, barrier, events):
             with events.working(f"{_reading(wanted)} again"):
                 plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
-            refuse_other_run(file, plan)
+            refuse_other_run(one_cluster(clients.writer), file, plan)
             execution = write_plan(clients, plan, file, clock, events, journal)
     return watch_afterwards(clients, execution, file, clock, events)
 

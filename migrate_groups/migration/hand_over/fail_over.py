@@ -121,7 +121,7 @@ def fail_over(
         ):
             final = _planned(writer, wanted, kept, file, clock)
             refuse_forbidden(final.plan.refusals(at_the_write=True))
-            refuse_other_run(file, final.plan)
+            refuse_other_run(Clusters(None, writer), file, final.plan)
             execution = write_plan(clients, final.plan, file, clock, events, journal)
         try:
             groups = sorted({each.group for each in final.plan.changes if not each.is_share})
@@ -145,7 +145,7 @@ def _shown(
         return None
     found = _planned(reader, wanted, kept, file, clock)
     if found.plan.changes:
-        refuse_other_run(file, found.plan)
+        refuse_other_run(Clusters(None, reader), file, found.plan)
     return found
 
 

@@ -122,7 +122,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                     if final is None:
                         continue
                     final = final.judged_by((*passed_at_source, *passed, *journal.checks))
-                    refuse_other_run(file, final.plan)
+                    refuse_other_run(clusters, file, final.plan)
                     resumed = shown.receipt.hand_over_to_resume
                     run.keep_stop_checkpoints(
                         steps.checkpoints, final.plan, resumed=resumed.content if resumed else None
@@ -236,7 +236,7 @@ def _shown(
         prepared = prepare(clusters, wanted, file.receipt, baseline, clock)
     if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
-        refuse_other_run(file, prepared.plan)
+        refuse_other_run(clusters, file, prepared.plan)
     return prepared
 
 

@@ -9,11 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
+from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events, amounts_shown
+from migrate_groups.migration.journal import HandedOn, handed_on
 from migrate_groups.migration.offsets_topic.copied import OpenLog
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
@@ -63,7 +67,8 @@ def audit(
             another number of partitions since.
     """
     runs = RunDir(asked.run_dir).several() or [RunDir(asked.run_dir)]
-    executions = [receipt_json.load(receipt_in(run.folder)).hand_over_to_judge() for run in runs]
+    receipts = [receipt_json.load(receipt_in(run.folder)) for run in runs]
+    executions = [receipt.hand_over_to_judge() for receipt in receipts]
     for execution in executions:
         check_clusters_named(execution, is_target_named=open_target is not None)
     changes = [change for execution in executions for change in execution.changes]
@@ -85,8 +90,17 @@ def audit(
             copied = [_copy(side, path, opened_log, events) for side, path, opened_log in logs]
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in changes})
-        handed_over = [row for execution in executions for row in _handed_over(execution, now)]
+            clusters = Clusters(source.reader, target.reader) if open_target else one_cluster(source.reader)
+            since = [handed_on(clusters, receipt) for receipt in receipts]
+        handed_over = [row for execution in executions for row in _handed_over(execution, now, HandedOn({}, {}))]
         judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
+        if (judged.problems or judged.undetermined) and any(each.sources or each.targets for each in since):
+            # What another run has done with a partition since is no problem of this one.
+            own = zip(executions, since, strict=True)
+            handed_over = [row for execution, each in own for row in _handed_over(execution, now, each)]
+            judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
+            words = [text for each in since for text in (*each.targets.values(), *each.sources.values())]
+            judged = replace(judged, handed_on=some(dict.fromkeys(words), 3))
     by = sorted({str(execution.by) for execution in executions if execution.by.operator})
     is_copy = all(execution.options.copy for execution in executions)
     return replace(judged, handed_over_by=some(by) or None, is_copy=is_copy)
@@ -271,7 +285,7 @@ def _judged(
         return run_audit(spark, handed_over, *logs, without_membership=vouched, share_groups=shares)
 
 
-def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[object, ...]]:
+def _handed_over(execution: Execution, now: Mapping[str, str], since: HandedOn) -> list[tuple[object, ...]]:
     """Return one row for each partition of the hand-over, as input for the Spark job of ``audit``.
 
     A row has these columns:
@@ -283,7 +297,8 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
     - all offsets that the runs of this migration wrote, or may have written, for this partition
     - the topic's id at the hand-over, and whether the topic has this id now; None if not known
 
-    An offset of None means: no committed offset. now: topic ids by topic, as they are now.
+    An offset of None means: no committed offset. now: topic ids by topic, as they are now. since: what other runs have
+    done since: a source group is not judged on such a partition, and a target group as if nothing were handed over.
     """
     ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     sources = execution.sources()
@@ -294,6 +309,10 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
         is_handed_over = change.source_group is not None or execution.translation is not None
         is_judged = is_handed_over and not execution.options.copy
         source = next(iter(sources[change.order]), None) if is_judged else None
+        if source is not None and source.order in since.sources:
+            source = None
+        if change.order in since.targets:
+            change = structs.replace(change, before=None, after=None, own=())
         rows.append(
             (
                 source.group if source else None,

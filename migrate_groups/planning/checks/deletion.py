@@ -54,9 +54,10 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
     if behind or not not_started:
         return refused_if_any(
             behind,
-            "no committed offset, or a lower one than was handed over: start the group; if brokers refused the write, "
-            "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply, "
-            "and delete with delete-offsets --group",
+            "no committed offset, or a lower one than was handed over: if another run has handed it on, delete with "
+            "delete-offsets --group; otherwise start the group; if brokers refused the write, run migrate or apply "
+            "again or, if the group has started, set its offset with snapshot, filter and apply, and delete with "
+            "delete-offsets --group",
             "every target group has a member or has committed since, and no offset is lower than was handed over",
             compared=[*handed_over, *facts.refused],
         )

@@ -115,6 +115,8 @@ class Audit(OfLog):
     - deletions, evidence, malformed: what was found in the log of the target groups' cluster (`OfLog`).
     - source_log: the same of the source group's cluster; None: it is the same cluster.
     - handed_over_by: who handed over, with which version of this tool and why, as the receipt says; None: not known.
+    - handed_on: what other runs have done since with partitions, which are therefore not judged; None: nothing, or all
+      could be judged.
     - is_copy: whether the target groups got a copy (``--copy``), so that the source group may go on and is not judged.
     """
 
@@ -128,6 +130,7 @@ class Audit(OfLog):
     late_commits: tuple[LateCommit, ...]
     source_log: OfLog | None = None
     handed_over_by: str | None = None
+    handed_on: str | None = None
     is_copy: bool = False
 
     def check(self) -> None:
@@ -145,6 +148,8 @@ class Audit(OfLog):
                 f"the log does not tell of {counted(self.undetermined, 'partition')}: see the evidence and the reasons"
                 f"{self._without_membership()}"
             )
+        if self.handed_on and not self.new.get("starts-at-snapshot"):
+            raise Undetermined(f"not proven, because of what other runs did since: {self.handed_on}: audit these runs")
         if not (self.is_copy or self.old.get("stopped")):
             raise Undetermined("not proven: this run has no partition of which an old group could be judged")
         if not self.new.get("starts-at-snapshot"):
