@@ -14,7 +14,7 @@ from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.change import Order
+from migrate_groups.planning.change import Order, Relation
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.facts import RunDeletionFacts
 from migrate_groups.planning.checks.origin import both_clusters
@@ -104,8 +104,15 @@ def refuse_moved(
     """
     if since := file.receipt.moved_since(now):
         refuse_taken(clusters, file.receipt, Verb.HAND_OVER)
+        moved = some([f"{each.group} {each.topic_partition}" for each in since], 3)
+        if all(each.source_group is None and each.relation(now[each.order]) is Relation.AHEAD for each in since):
+            raise Refused(
+                f"{moved}: the group has committed higher offsets since {file.path} was written, so it has started; to "
+                "give it the same offsets once more, name another receipt, and pass --on-existing overwrite; nothing "
+                "was written"
+            )
         raise Refused(
-            f"{some(since, 3)}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
+            f"{moved}: the committed offset is no longer the one that {file.path} confirmed: it was set, was "
             "deleted or has expired, so it is not known how far the group read: set it with apply --no-source-group; "
             "nothing was written"
         )

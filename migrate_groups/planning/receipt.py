@@ -272,13 +272,13 @@ class Receipt:
             if partition.state in is_back or partition.takes(Verb.HAND_OVER, Step.RESUME)
         }
 
-    def moved_since(self, now: Mapping[Order, CommittedOffset | None]) -> list[str]:
+    def moved_since(self, now: Mapping[Order, CommittedOffset | None]) -> list[Change]:
         """Return the partitions whose target group no longer has the offset that the last hand-over confirmed.
 
-        now: the committed offsets of target groups. Each partition is a text such as ``group topic-0``.
+        now: the committed offsets of target groups.
         """
         return [
-            f"{change.group} {change.topic_partition}"
+            change
             for change in (self.hand_over_to_resume.changes if self.hand_over_to_resume else ())
             if change.order in now and _has_moved(change, now[change.order])
         ]

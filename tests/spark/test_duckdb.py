@@ -40,6 +40,7 @@ def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
     """If a split spec maps the topics, the rows that reconcile writes equal those that DuckDB computes.
 
     In this test the output folder is a URI, and one partition number has a planned offset in place of a committed one.
+    Partitions that have an offset only in AFTER are left out, because the plan does not hand them over.
     """
     request.getfixturevalue(plan)
     before, after = generate(1_000, tmp_path, kind=kind)
@@ -66,7 +67,8 @@ def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
         out=(tmp_path / "out").as_uri(),
     )
     hidden = (f'CASE WHEN "partition" <> 7 THEN {name} END AS {name}' for name in ("before_offset", "lag_before"))
-    expected = f"SELECT * REPLACE ({', '.join(hidden)}) FROM ({verdicts(filled, new)})"
+    handed_over = "before_offset IS NOT NULL OR after_offset IS NULL"
+    expected = f"SELECT * REPLACE ({', '.join(hidden)}) FROM ({verdicts(filled, new)}) WHERE {handed_over}"
     assert fingerprint(written(tmp_path)) == fingerprint(expected)
     assert fingerprint(written(tmp_path)) != fingerprint(verdicts(filled, new))
 

@@ -283,3 +283,19 @@ def test_no_source_group_contradicts_a_source_group(cli):
     error = cli.fails("apply", "four.csv", "--to-group", "new", "--no-source-group", "--dry-run", code=2)
     assert "four.csv: group old hands over these offsets: drop --no-source-group" in error
     assert "--no-source-group contradicts --from-group old" in cli.fails(*DRY, "--no-source-group", code=2)
+
+
+def test_a_group_that_has_consumed_a_replay_has_started(cli):
+    """If a group has committed since it got the offsets of a replay, `apply` and `status` say that it has started.
+
+    They do not say that its offsets are lost, because it would read the records of the replay once more.
+    """
+    (cli.folder / "reset.csv").write_text(f"{PARTITION.topic},{PARTITION.partition},3\n")
+    command = ("apply", "reset.csv", "--to-group", "new", "--no-source-group", *NOW, "--yes")
+    cli(*command)
+    cli.cluster.commit("new", PARTITION, 8)
+    error = cli.fails(*command, code=3)
+    assert f"new {PARTITION}: the group has committed higher offsets since reset.csv.new.receipt.json was" in error
+    assert "so it has started" in cli("status", "reset.csv.new.receipt.json").stdout.partition("next:")[2]
+    cli.cluster.commit("new", PARTITION, 2)
+    assert f"new {PARTITION}: the committed offset is no longer the one that" in cli.fails(*command, code=3)

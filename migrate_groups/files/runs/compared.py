@@ -28,12 +28,13 @@ class Compared:
 
     before, after: files, folders or globs with the committed offsets from before and after the migration. planned: a
     tuple (cluster id, target group, topic, partition number, offset) for each partition for which the plan has an
-    offset although the source group had none. hints: sentences for the user, about what a receipt does not show.
+    offset although the source group had none; None if there is no plan. hints: sentences for the user, about what a
+    receipt does not show.
     """
 
     before: Sequence[str]
     after: Sequence[str]
-    planned: Sequence[tuple[str, str, str, int, int]] = ()
+    planned: Sequence[tuple[str, str, str, int, int]] | None = None
     hints: tuple[str, ...] = ()
 
     @property
@@ -77,7 +78,7 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     return Compared(
         before=[path for each in found for path in each.before],
         after=after or [path for each in found for path in each.after],
-        planned=[place for each in found for place in each.planned],
+        planned=[place for each in found for place in each.planned or ()],
         hints=tuple(dict.fromkeys(hints)),
     )
 

@@ -40,7 +40,7 @@ def run_reconcile(
     after_paths: Sequence[str],
     *,
     split: SplitMapping | str | None = None,
-    planned: Iterable[tuple[str, str, str, int, int]] = (),
+    planned: Iterable[tuple[str, str, str, int, int]] | None = None,
     out: Path | str | None = None,
     quarantine: Path | str | None = None,
 ) -> Reconciliation:
@@ -53,7 +53,7 @@ def run_reconcile(
         split: a split spec, or the path of a file that the command ``split`` wrote. It is needed if ``before_paths``
             has only the source group's snapshot.
         planned: offsets that a plan sets where the source group has none, as (cluster id, target group, topic,
-            partition, offset).
+            partition, offset). Partitions that the plan does not hand over are then not compared. None: without a plan.
         out: a new folder for the tables; None: no tables are written.
         quarantine: a new folder for invalid rows; None: an invalid row fails the job.
 
@@ -79,8 +79,8 @@ def run_reconcile(
                 aside = set_aside(before, after, written_path(str(quarantine)))
             checked = rows = right(before), right(after)
         mapping = _mapping(checked[0], split)
-        to_start = [*planned]
-        found = _reconcile(checked, rows, mapping, local_table(spark, to_start, PLANNED) if to_start else None, out)
+        to_start = None if planned is None else local_table(spark, planned, PLANNED)
+        found = _reconcile(checked, rows, mapping, to_start, out)
     if not any(aside):
         return found
     hint = (
@@ -104,7 +104,8 @@ def reconcile_tables(
         after: rows from after the migration, with the same columns.
         mapping: the target group of each partition of a source group (`mapping.MAPPING`); None: each row of ``before``
             is compared under its own group.
-        planned: offsets that a plan sets where the source group has none (`reconcile.PLANNED`).
+        planned: offsets that a plan sets where the source group has none (`reconcile.PLANNED`). Partitions that the
+            plan does not hand over are then not compared. None: without a plan.
         out: a new folder for the tables ``partition_verdict`` and ``group_topic_summary``. If a group has snapshots of
             three or more points in time, the table ``lag_timeline`` is also written. Each table is written as Parquet
             and as CSV. A file ``_SUCCESS`` means that the table is complete.

@@ -57,7 +57,8 @@ def partition_verdict(
         after: rows of snapshots from after the migration.
         mapping: the target group of each topic or partition; None: each row of ``before`` is compared under its own
             group.
-        planned: offsets that a plan sets where ``before`` has none (`PLANNED`).
+        planned: offsets that a plan sets where ``before`` has none (`PLANNED`). A partition with an offset only in
+            ``after`` is then left out, because the plan does not hand it over; without it, it is ``unexpected``.
         single: whether each partition has only one row in each table, and each group only one source group. True is
             faster. If True is wrong, the job fails with the message `pairs.NOT_SINGLE`.
         other_groups: whether ``after`` may have groups that are not compared. False is faster.
@@ -86,6 +87,7 @@ def partition_verdict(
         pairs = pairs.withColumn("planned", F.lit(None).cast(LongType()))
     else:
         pairs = pairs.join(_with_side(planned, "planned").drop("side"), KEYS, "full")
+        pairs = pairs.where(_start().isNotNull() | F.col("after_offset").isNull())
     timed = f"before_{OLDEST_UNCONSUMED.name}" in pairs.columns
     end, offset = (tuple(F.col(f"{side}_{name}") for side in SIDES) for name in ("log_end", "offset"))
     return pairs.select(
