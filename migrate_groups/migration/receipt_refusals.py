@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from migrate_groups.errors import Refused, UsageError
-from migrate_groups.files.read import is_file
-from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.runs.receipt_file import ReceiptFile, run_of_return
 from migrate_groups.migration.clusters import Clusters
 from migrate_groups.migration.journal import refuse_taken
 from migrate_groups.migration.ports import GroupReader
@@ -22,7 +19,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import cluster_differences, resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
 
@@ -36,19 +33,9 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")
 
 
-def run_of_return(file: ReceiptFile) -> Path | None:
-    """Return the run directory in which the group of a move has returned to its cluster; None if it has not."""
-    back = RunDir(file.path.parent).of_return if file.path and file.receipt.elsewhere else None
-    if back is None or not is_file(back.receipt):
-        return None
-    with open_receipt(back.receipt, read_only=True) as found:
-        has_returned = any(each.state is State.HANDED_OVER for each in found.receipt.partition_states.values())
-    return back.folder if has_returned else None
-
-
 def refuse_returned(file: ReceiptFile) -> None:
     """Raise `Refused` if the group of the move in a receipt has returned: its next move is another run."""
-    if back := run_of_return(file):
+    if back := run_of_return(file.path, file.receipt):
         raise Refused(
             f"the group has moved back since, by the run in {back}: to move it again, name another run directory "
             "(--run-dir); nothing was written"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, PartlyApplied
 from migrate_groups.files.read import is_file
-from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.files.runs.receipt_file import ReceiptFile, run_of_return
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.clusters import Clusters
@@ -27,7 +27,6 @@ from migrate_groups.migration.receipt_refusals import (
     check_clusters_named,
     refuse_by_record,
     refuse_moved,
-    run_of_return,
 )
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.ways_back.go_back import left_to_do
@@ -218,7 +217,7 @@ def run_status(
     }
     is_there = is_lost and last is not None and reader.cluster_id() == last.cluster_id
     another = "" if is_there else another_cluster(clusters, receipt)
-    back = None if another else run_of_return(file)
+    back = None if another else run_of_return(file.path, receipt)
     returned = f"the group has moved back since: see the status of {back}, with both clusters exchanged" if back else ""
     answers = [
         Next(verb=verb, answer=Answer.REFUSED, reason=another or returned)

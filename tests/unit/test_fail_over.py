@@ -16,6 +16,7 @@ import migrate_groups as mg
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import kept_offsets_json
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
@@ -278,11 +279,16 @@ def test_a_partition_that_was_not_kept_and_not_read_stays(move: FailOver):
 
 
 def test_a_second_fail_over_is_another_run(move: FailOver):
-    """After the return, the same run directory is refused, and the error says what to do: another one works."""
+    """After the return, the same run directory is refused, and the error says what to do: another one works.
+
+    `reconcile` does not judge the run any more.
+    """
     move.compare()
     move.fail_over()
     move.target.commit("g", THERE, 45)
     move.hand_back()
+    with pytest.raises(Refused, match=r"no hand-over to judge: the group has moved back since: reconcile .*hand-back"):
+        compared([str(move.run.folder)], [], has_spec=False)
     move.commit(40, 42)
     move.copy(40, 50)
     move.compare()

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_groups.errors import InvalidInput, Undetermined, UsageError
+from migrate_groups.errors import InvalidInput, Refused, Undetermined, UsageError
 from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
 from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
+from migrate_groups.files.runs.receipt_file import run_of_return
 from migrate_groups.files.runs.run_dir import RunDir, other_run
 from migrate_groups.planning.change import Change, Outcome, share_groups
 from migrate_groups.planning.execution import Execution
@@ -88,6 +89,8 @@ def _judged(run: RunDir) -> Execution | None:
     if not (run.receipt.exists() or run.baseline.exists()):
         return None
     receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
+    if back := run_of_return(run.receipt, receipt):
+        raise Refused(f"no hand-over to judge: the group has moved back since: reconcile {back}")
     return receipt.hand_over_to_judge()
 
 

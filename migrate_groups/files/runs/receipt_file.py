@@ -14,9 +14,11 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.lock import locked
 from migrate_groups.files.read import status
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.safe_write import check_writable, write_whole
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.run_states import State
 from migrate_groups.planning.written_by import NOT_KNOWN, WrittenBy
 
 
@@ -98,6 +100,18 @@ def open_receipt(
     with nullcontext() if read_only else locked(path):
         is_there = must_exist or status(path) is not None
         yield ReceiptFile(path, receipt_json.load(path) if is_there else Receipt(run=new_run_id()), by)
+
+
+def run_of_return(path: Path | None, receipt: Receipt) -> Path | None:
+    """Return the run directory in which the group of a move has returned to its cluster; None if it has not.
+
+    path: of the receipt of the move; None if it is not saved. Raises `InvalidInput` if a file is damaged.
+    """
+    back = RunDir(path.parent).of_return if path and receipt.elsewhere else None
+    if back is None or not status(back.receipt):
+        return None
+    states = receipt_json.load(back.receipt).partition_states.values()
+    return back.folder if any(each.state is State.HANDED_OVER for each in states) else None
 
 
 def new_run_id() -> str:
