@@ -89,7 +89,7 @@ def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
 def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
     topics = [f"orders.region-{number}" for number in range(_TOPICS)]
     handed_over = [
-        ("old", topic, _group(group), topic, partition, 0, None, 0, [0], None, True)
+        ("old", topic, _group(group), topic, partition, 0, None, 0, [0], None, True, None)
         for group in range(_GROUPS)
         for topic in topics
         for partition in range(_PARTITIONS)

@@ -58,7 +58,8 @@ def audit(spark: SparkSession, folder: Path) -> None:
     from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
     from migrate_groups.spark.offsets_topic.offsets_log import copied_log
 
-    handed_over = [("old", "orders", "new", "orders", number, 10, None, 10, [10], None, True) for number in PARTITIONS]
+    given = (10, None, 10, [10], None, True, None)
+    handed_over = [("old", "orders", "new", "orders", number, *given) for number in PARTITIONS]
     log = Log(copied_log(spark, str(folder / "log")), [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
     found = run_audit(spark, handed_over, log)
     if (found.problems, len(found.late_commits)) != (2, 1):

@@ -11,6 +11,7 @@ from pyspark.sql import Row, SparkSession
 from migrate_groups.spark.local_rows import local_table
 from migrate_groups.spark.offsets_topic import audit
 from migrate_groups.spark.offsets_topic.audit import (
+    DELETED_RECORDS,
     GROUPS,
     HANDED_OVER,
     IS_RECREATED,
@@ -48,10 +49,10 @@ class Case(NamedTuple):
     a generation of a classic group; ``(group, "joins", member)`` and ``(group, "leaves", member)`` are a KIP-848
     member; ``(key, value)`` in bytes is any record; ``key`` in bytes is a record without a value; ``"control"`` or
     ``"aborted"`` is a record of this kind; None is an offset without a record. before, written, ours, topic_id,
-    same_topic: the columns of `audit.HANDED_OVER`. held_back: the number of offsets that can't be read because of an
-    open transaction. old_checkpoint: the checkpoint of group ``old``. at_once: whether all records have the same time;
-    otherwise each record is a second later than the previous one. without_membership: whether the user names group
-    ``new``.
+    same_topic, log_start: the columns of `audit.HANDED_OVER`. held_back: the number of offsets that can't be read
+    because of an open transaction. old_checkpoint: the checkpoint of group ``old``. at_once: whether all records have
+    the same time; otherwise each record is a second later than the previous one. without_membership: whether the user
+    names group ``new``.
     """
 
     records: tuple[Any, ...]
@@ -63,6 +64,7 @@ class Case(NamedTuple):
     at_once: bool = False
     topic_id: str | None = "0A" * 16
     same_topic: bool | None = True
+    log_start: int | None = None
     without_membership: bool = False
 
 
@@ -77,7 +79,7 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            topic = case.topic_id, case.same_topic
+            topic = case.topic_id, case.same_topic, case.log_start
             given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), *topic, number))
             groups += [(old, number, case.old_checkpoint, False, False)]
             groups += [(new, number, CHECKPOINT, True, case.without_membership)]
@@ -388,6 +390,18 @@ MEMBERS: dict[str, tuple[Case, tuple[str, str | None]]] = {
         )
         for version in (0, 1, 2, 3)
     },
+    "the records handed over were deleted, and it may have started after that": (
+        Case((OURS, JOIN, ("new", 30), ("new", 35)), log_start=20),
+        ("undetermined", DELETED_RECORDS),
+    ),
+    "the records handed over were deleted after they were read": (
+        Case((OURS, JOIN, ("new", 14), ("new", 30)), log_start=20),
+        ("starts-at-snapshot", None),
+    ),
+    "the log start is not beyond the offset handed over": (
+        Case((OURS, JOIN, ("new", 30)), log_start=10),
+        ("starts-at-snapshot", None),
+    ),
 }
 # The value is the verdict, the number of late commits, and the reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
@@ -559,7 +573,7 @@ def two_clusters(
         rows.append((3, CHECKPOINT, NOON, "record", group_key("g"), of_members(members)))
         raw = raw_log(spark, rows).localCheckpoint()
         logs.append(Log(raw, [("g", 3, CHECKPOINT)], [(3, CHECKPOINT, CHECKPOINT + 1 + len(records), 0)]))
-    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)
+    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True, None)], *logs, **given)
 
 
 def test_a_move_is_proven_only_by_members(spark: SparkSession) -> None:

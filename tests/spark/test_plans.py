@@ -99,7 +99,7 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     raw = raw_log(spark, [*rows, (0, CHECKPOINT + 1, NOON, "record", group_key("new"), of_members(1))])
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
-    given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None, True)]
+    given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None, True, None)]
     found = run_audit(
         spark, given, Log(raw, [("old", 0, CHECKPOINT), ("new", 0, CHECKPOINT)], [(0, CHECKPOINT, CHECKPOINT + 3, 0)])
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, UsageError
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, NotAuthorized, Undetermined, UsageError
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
@@ -23,6 +23,7 @@ from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.migration.receipt_refusals import check_clusters_named
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint, log_partition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import is_same_topic, topic_ids
 from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.execution import Execution
@@ -90,14 +91,16 @@ def audit(
             copied = [_copy(side, path, opened_log, events) for side, path, opened_log in logs]
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in changes})
+            starts = _log_starts(target.reader, {change.topic_partition for change in changes})
             clusters = Clusters(source.reader, target.reader) if open_target else one_cluster(source.reader)
             since = [handed_on(clusters, receipt) for receipt in receipts]
-        handed_over = [row for execution in executions for row in _handed_over(execution, now, HandedOn({}, {}))]
+        nothing = HandedOn({}, {})
+        handed_over = [row for execution in executions for row in _handed_over(execution, now, starts, nothing)]
         judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
         if (judged.problems or judged.undetermined) and any(each.sources or each.targets for each in since):
             # What another run has done with a partition since is no problem of this one.
             own = zip(executions, since, strict=True)
-            handed_over = [row for execution, each in own for row in _handed_over(execution, now, each)]
+            handed_over = [row for execution, each in own for row in _handed_over(execution, now, starts, each)]
             judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
             words = [text for each in since for text in (*each.targets.values(), *each.sources.values())]
             judged = replace(judged, handed_on=some(dict.fromkeys(words), 3))
@@ -285,7 +288,17 @@ def _judged(
         return run_audit(spark, handed_over, *logs, without_membership=vouched, share_groups=shares)
 
 
-def _handed_over(execution: Execution, now: Mapping[str, str], since: HandedOn) -> list[tuple[object, ...]]:
+def _log_starts(reader: GroupReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the log start offsets of the partitions whose logs can be read."""
+    try:
+        return {partition: log.start for partition, log in reader.log_ranges(partitions).items()}
+    except ClusterUnavailable:
+        return {}
+
+
+def _handed_over(
+    execution: Execution, now: Mapping[str, str], starts: Mapping[TopicPartition, int], since: HandedOn
+) -> list[tuple[object, ...]]:
     """Return one row for each partition of the hand-over, as input for the Spark job of ``audit``.
 
     A row has these columns:
@@ -296,8 +309,10 @@ def _handed_over(execution: Execution, now: Mapping[str, str], since: HandedOn) 
     - the target group's committed offset before the write, and the one that was to be written
     - all offsets that the runs of this migration wrote, or may have written, for this partition
     - the topic's id at the hand-over, and whether the topic has this id now; None if not known
+    - the log start offset now; None if not known
 
-    An offset of None means: no committed offset. now: topic ids by topic, as they are now. since: what other runs have
+    An offset of None means: no committed offset. now: topic ids by topic, as they are now. starts: the log start
+    offsets. since: what other runs have
     done since: a source group is not judged on such a partition, and a target group as if nothing were handed over.
     """
     ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
@@ -324,6 +339,7 @@ def _handed_over(execution: Execution, now: Mapping[str, str], since: HandedOn) 
                 sorted({offset.offset for offset in change.written if offset}),
                 ids.get(change.topic),
                 is_same_topic(execution.topic_ids.get(change.topic), now.get(change.topic)),
+                starts.get(change.topic_partition),
             )
         )
     return rows

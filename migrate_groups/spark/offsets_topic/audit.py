@@ -28,6 +28,7 @@ HANDED_OVER = StructType(
         StructField("ours", ArrayType(LongType()), nullable=False),
         StructField("topic_id", StringType()),
         StructField("same_topic", BooleanType()),
+        StructField("log_start", LongType()),
         StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
@@ -40,6 +41,7 @@ HANDED_OVER = StructType(
 - ours: every offset that the runs of this migration wrote, or may have written.
 - topic_id: the id of the topic handed over, in the form of `offsets_log.decode`; null: not known.
 - same_topic: whether the topic still had this id after the log was copied; null: not known.
+- log_start: the log start offset of the partition after the log was copied; null: not known.
 - log_partition: the partition of the offsets topic that has the target group's commits."""
 
 GROUPS = StructType(
@@ -81,6 +83,11 @@ COMMITTED_BEFORE_MEMBERS = "an offset was committed before the log shows a membe
 COMMITTED_WITHOUT_MEMBERS = "an offset was committed while the new group had no members"
 """The reasons for doubt about a partition if a commit without membership changed the offset of the target group: it may
 be a reset by hand."""
+
+DELETED_RECORDS = (
+    "the records from the offset handed over on are deleted now, and no commit shows that the new group began before"
+)
+"""The reason for doubt about a partition if a target group may have started after its records were deleted."""
 
 NAMELESS = "commits have no topic id, and the topic may have been deleted and created again"
 """The reason for doubt about a partition if it is not known for which topic of this name a group has committed."""
@@ -199,7 +206,8 @@ def hand_over(
         by_source = late.withColumnsRenamed({"group": "source_group", "topic": "source_topic"}).groupBy(*of_source)
         late = by_source.agg(*(count.alias(name) for name, count in counts.items()))
         sides = sides.join(late, of_source, "left").fillna(0, [*counts])
-    told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _nameless(), _without_members(), _resumed())
+    doubts = (_recreated(), _nameless(), _without_members(), _resumed(), _deleted())
+    told = F.array(F.col("old_reason"), F.col("new_reason"), *doubts)
     return sides.select(
         "source_group",
         *KEYS,
@@ -242,6 +250,12 @@ def _without_members() -> Column:
     )
 
 
+def _deleted() -> Column:
+    """Return `DELETED_RECORDS` if the first commit is beyond records that are deleted by now; otherwise null."""
+    start = F.col("log_start")
+    return F.when((start > F.col("written")) & (F.col("first_own") > start), DELETED_RECORDS)
+
+
 def _resumed() -> Column:
     """Return a sentence if the target group committed after its offset was deleted or expired; otherwise null."""
     return F.when(
@@ -271,6 +285,7 @@ def _new_verdict() -> Column:
         .when(own.isNull() & committed.eqNullSafe(written), "no-commit-yet")
         .when(own.isNull(), "missing")
         .when((own > written) & ~in_place, "later")  # records may be skipped
+        .when(_deleted().isNotNull(), "undetermined")  # auto.offset.reset may have decided where it began
         .when(_resumed().isNotNull(), "undetermined")  # after a deletion it may have resumed at any offset
         .when(_nameless().isNotNull(), "undetermined")  # the offsets may be of other records
         .when(_without_members().isNotNull(), "undetermined")  # a reset by hand is no start of a consumer

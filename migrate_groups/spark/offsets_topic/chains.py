@@ -13,7 +13,7 @@ from migrate_groups.spark.topic_ids import is_recreated
 KEYS = ["group", "topic", "partition"]
 
 _PLACE = ["log_partition", *KEYS]
-_GIVEN = ["source_group", "source_topic", "stopped_at", "before", "written"]
+_GIVEN = ["source_group", "source_topic", "stopped_at", "before", "written", "log_start"]
 _CHECKED = ["ours", "same_topic", "given_id"]
 _BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
 
