@@ -31,6 +31,7 @@ from migrate_groups.migration.receipt_refusals import (
 from migrate_groups.migration.started import say_over, started_since
 from migrate_groups.migration.ways_back.go_back import left_to_do
 from migrate_groups.migration.write_result import result_of
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
@@ -86,7 +87,8 @@ class RunStatus:
     """What a run has done, what the brokers say now, and what each command may do next.
 
     groups: the source groups that exist, then the target groups. missing: those that do not exist. lags: one for each
-    target group and topic of the last hand-over. another_cluster: why this is not the cluster of the run; empty if it
+    target group and topic of the last hand-over. added: the partitions that were added to the topics since, and that no
+    target group has been given. another_cluster: why this is not the cluster of the run; empty if it
     is. next: what to do, as a command or a sentence.
     """
 
@@ -95,6 +97,7 @@ class RunStatus:
     groups: Sequence[GroupStatus]
     missing: Sequence[str]
     lags: Sequence[TopicLag] = ()
+    added: Sequence[TopicPartition] = ()
     another_cluster: str = ""
     next: str = ""
 
@@ -131,6 +134,9 @@ def _after_hand_over(found: RunStatus, commands: Mapping[Verb, str]) -> str:
     is_copy = found.receipt.is_copy
     if found.of(Verb.HAND_OVER).answer is Answer.ALLOWED:
         undo = _or_undo(found, commands, "to undo before they commit")
+        if found.added:
+            again = f"run {commands[Verb.HAND_OVER]} again, which sets where they start in {some(found.added)}"
+            return f"before the new groups start, {again}, added since{undo}"
         return f"start the new groups{'' if is_copy else ', not the old one'}{undo}"
     if is_copy:
         return "nothing: the new groups have started with a copy (--copy), and the old one may go on"
@@ -234,9 +240,18 @@ def run_status(
         groups=[*sources, *targets],
         missing=[*_missing(source_groups, sources), *_missing(target_groups, targets)],
         lags=_lags(last, _at_stop(file, last), targets) if last else (),
+        added=_added(there, receipt) if last and not another else (),
         another_cluster=another,
     )
     return replace(found, next=returned or _next_step(found, file, commands, clusters))
+
+
+def _added(reader: GroupReader, receipt: Receipt) -> list[TopicPartition]:
+    try:
+        topics = reader.describe_topics({topic for _, topic, _ in receipt.partition_states})
+    except ClusterUnavailable:  # the answers about the commands say so
+        return []
+    return sorted({TopicPartition(topic, number) for _, topic, number in receipt.added(topics)})
 
 
 def _existing(reader: GroupReader, groups: Iterable[str], clock: Clock) -> Sequence[GroupStatus]:

@@ -93,6 +93,20 @@ def test_a_refused_deletion_is_not_the_next_step(cli):
     assert said.endswith("prove the run with reconcile")
 
 
+def test_a_partition_that_was_added_before_the_start(cli):
+    """If a partition was added before the new groups start, `status` says to run the command again first.
+
+    Otherwise auto.offset.reset would decide where they start in it.
+    """
+    cli(*MIGRATE)
+    cli.cluster.add_partitions("t", 2)
+    step = cli("status", "split.toml.run").stdout.partition("next: ")[2]
+    again = "migrate-groups migrate split.toml again, which sets where they start in t-1, added since"
+    assert step.startswith(f"before the new groups start, run {again}; to undo before they commit")
+    cli(*MIGRATE)
+    assert cli("status", "split.toml.run").stdout.partition("next: ")[2].startswith("start the new groups")
+
+
 def other_run(cli: Connected, source: str, target: str) -> None:
     """Hand the topic over by another run."""
     text = SPEC.replace('source = "old"', f'source = "{source}"').replace('group = "new"', f'group = "{target}"')
