@@ -102,7 +102,9 @@ def write_plan(
     if execution.is_whole:
         if verb is Verb.HAND_OVER:
             execution = replace(execution, outage=structs.replace(execution.outage, start_at=clock.now()))
-        events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
+        is_undone_copy = verb is Verb.ROLLBACK and execution.options.copy  # the source groups have never stopped for it
+        sources = frozenset[str]() if is_undone_copy else file.receipt.source_groups
+        events.read_back(verb, sources, wrote=bool(plan.to_write()))
     if verb is Verb.HAND_OVER:
         # Only now, because the new applications need not wait for it: until then, the claims say that the outcome is
         # not known.

@@ -50,7 +50,7 @@ def watched(execution: Execution) -> Mapping[str, Stopped]:
 
     There is none if the cluster of the source group is lost, or if the target groups got a copy (``--copy``).
     """
-    if execution.verb is Verb.HAND_OVER and (execution.is_fail_over or execution.options.copy):
+    if execution.options.copy or (execution.verb is Verb.HAND_OVER and execution.is_fail_over):
         return {}
     found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):

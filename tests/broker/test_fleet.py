@@ -268,7 +268,7 @@ def test_a_fleet_outlives_kills_of_the_tool_and_of_brokers(java, kafka_jars, tmp
     After each START the new application starts, also if the command is killed then. No record is skipped, and none is
     processed twice but those that an application had processed and not committed. The short form is the test above.
     """
-    chance, is_over, killed = random.Random(8), threading.Event(), list[int]()
+    chance, is_over, is_moved, killed = random.Random(8), threading.Event(), threading.Event(), list[int]()
     with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
         brokers, cli = ThreeBrokers(sandbox), Cli(tmp_path, sandbox.bootstrap_servers)
         topics = [brokers.create_topic("topic", PARTITIONS) for _ in range(TOPICS)]
@@ -283,15 +283,17 @@ def test_a_fleet_outlives_kills_of_the_tool_and_of_brokers(java, kafka_jars, tmp
         until(lambda: all(each.committed for each in every.values()), seconds=120)
         around = [
             threading.Thread(target=_stop_and_start, args=[every, chance, cli, is_over], daemon=True),
-            threading.Thread(target=_kill_brokers, args=[brokers, chance, is_over, killed], daemon=True),
+            threading.Thread(target=_kill_brokers, args=[brokers, chance, is_moved, killed], daemon=True),
         ]
         for thread in around:
             thread.start()
         try:
             _kill_ten_times(cli, chance)
-            until(lambda: all(each.has_all for each in every.values()), seconds=120)
+            is_moved.set()  # the new applications would take long to read the rest while brokers are killed
+            until(lambda: all(each.has_all for each in every.values()), seconds=300)
         finally:
             is_over.set()
+            is_moved.set()
             for thread in [*around, *(each for each in every.values() if each.end())]:
                 thread.join(120)
         assert {group: each.repeated for group, each in every.items() if each.repeated} == {}

@@ -274,7 +274,8 @@ def _go(
         if not dry_run:
             terminal.check_can_be_asked()
         terminal.sources = file.receipt.source_groups if deletion is None else [deletion.group]
-        terminal.old_may_start = verb is Verb.ROLLBACK and bool(file.receipt.source_groups)
+        has_stopped = bool(file.receipt.source_groups) and not file.receipt.is_copy
+        terminal.old_may_start = verb is Verb.ROLLBACK and has_stopped
         if dry_run:
             with target.open_readers(connection) as readers:
                 if deletion is not None:

@@ -105,7 +105,7 @@ def _hints(hand_over: Execution) -> tuple[str, ...]:
             f"{some(hand_over.source_groups)} consumed after the hand-over, or may have, so records may be processed "
             f"twice: audit counts them; {hand_over.moved_in_words}"
         )
-    if hand_over.source_groups and not hand_over.guard_readings:
+    if hand_over.source_groups and not (hand_over.guard_readings or hand_over.options.copy):
         groups = some(hand_over.source_groups)
         hints.append(f"{groups} was not watched after the write: audit shows whether it consumed again")
     if alone := hand_over.count()[Outcome.CONFIRMED_BY_ONE]:

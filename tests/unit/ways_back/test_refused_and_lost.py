@@ -517,6 +517,8 @@ def test_the_rollback_of_a_copy_leaves_the_old_group_alone(tmp_path, monkeypatch
     cli = Connected(tmp_path, monkeypatch)
     cli(*MIGRATE, "--copy")
     cli.cluster.delete("old", [PARTITION])
-    done = cli("rollback", RUN, "--yes").stdout
-    assert "source group         a copy: the old group goes on by itself\n" in done
+    done = cli("rollback", RUN, "--yes")
+    assert "source group         a copy: the old group goes on by itself\n" in done.stdout
+    assert "written and read back\n" in done.stderr
+    assert "old applications" not in (done.stdout + done.stderr).lower()
     assert (cli.offset("old"), cli.offset("new")) == (None, None)
