@@ -9,7 +9,7 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -267,6 +267,10 @@ class HandedOn(NamedTuple):
 
     sources: Mapping[Order, str]
     targets: Mapping[Order, str]
+
+    def without(self, targets: Collection[Order]) -> HandedOn:
+        """Return this without some partitions of target groups."""
+        return self._replace(targets={each: text for each, text in self.targets.items() if each not in targets})
 
 
 def handed_on(clusters: Clusters[GroupReader], receipt: Receipt) -> HandedOn:

@@ -88,8 +88,8 @@ class RunStatus:
 
     groups: the source groups that exist, then the target groups. missing: those that do not exist. lags: one for each
     target group and topic of the last hand-over. added: the partitions that were added to the topics since, and that no
-    target group has been given. another_cluster: why this is not the cluster of the run; empty if it
-    is. next: what to do, as a command or a sentence.
+    target group has been given. another_cluster: why this is not the cluster of the run; empty if it is. next: what to
+    do, as a command or a sentence.
     """
 
     receipt: Receipt

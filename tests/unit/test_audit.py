@@ -19,7 +19,7 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.local_rows import MAX_ROWS
-from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed
+from migrate_groups.spark.offsets_topic.audit_result import Audit, Deletion, Malformed, Partition
 from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.documents import parsed
@@ -262,8 +262,15 @@ def test_what_another_run_has_handed_on_is_no_problem_of_the_first(cli, monkeypa
     assert [before[0], before[7]] == ["old", 5]
     assert [after[0], after[7]] == judged
     rows.clear()
-    monkeypatch.setattr(audit, "_judged", lambda *_: replace(PROVEN, problems=1))
+    earlier = Partition("old", "new", "t", 0, 5, 5, "stopped", 0, "earlier", 3, 8, 0, None)
+
+    def broken(handed_over, *_):
+        rows.extend(handed_over)
+        return replace(PROVEN, problems=1, doubtful=(earlier,))
+
+    monkeypatch.setattr(audit, "_judged", broken)
     assert "1 partition committed late, started elsewhere" in cli.fails("audit", "split.toml.run", code=6)
+    assert [row[7] for row in rows] == [5, 5]  # a start below the offset handed over is judged all the same
 
 
 def test_audit_asks_whether_topics_were_recreated(cli):

@@ -98,7 +98,10 @@ def audit(
         handed_over = [row for execution in executions for row in _handed_over(execution, now, starts, nothing)]
         judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
         if (judged.problems or judged.undetermined) and any(each.sources or each.targets for each in since):
-            # What another run has done with a partition since is no problem of this one.
+            # What another run has done with a partition since is no problem of this one. But a start below the offset
+            # handed over came before that.
+            earlier = {(each.group, each.topic, each.partition) for each in judged.doubtful if each.new == "earlier"}
+            since = [each.without(earlier) for each in since]
             own = zip(executions, since, strict=True)
             handed_over = [row for execution, each in own for row in _handed_over(execution, now, starts, each)]
             judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
@@ -312,8 +315,8 @@ def _handed_over(
     - the log start offset now; None if not known
 
     An offset of None means: no committed offset. now: topic ids by topic, as they are now. starts: the log start
-    offsets. since: what other runs have
-    done since: a source group is not judged on such a partition, and a target group as if nothing were handed over.
+    offsets. since: what other runs have done since: a source group is not judged on such a partition, and a target
+    group as if nothing were handed over.
     """
     ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     sources = execution.sources()
