@@ -113,10 +113,11 @@ def _is_of_these_clusters(execution: Execution, clusters: Clusters[GroupReader])
     )
 
 
-def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:
+def offsets_differently(receipt: Receipt, rows: Iterable[Row], *, are_read_now: bool) -> list[str]:
     """Return a message for each row whose offset the hand-over in the receipt has not given to its group.
 
-    Rows without an offset are ignored. If no row has an offset, this is a difference too.
+    Rows without an offset are ignored. If no row has an offset, this is a difference too. are_read_now: whether the
+    source group's offsets were just read, so that another offset shows that the group has consumed since.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over_to_resume
@@ -128,6 +129,6 @@ def offsets_differently(receipt: Receipt, rows: Iterable[Row]) -> list[str]:
         if change is None or row.source_group is None or change.source_group != row.source_group:
             source = f"from {row.source_group}" if row.source_group else "without a source group"
             differences.append(f"{name} {source} to {row.group} is new")
-        elif change.source_committed is None or change.source_committed.offset != row.offset:
+        elif not are_read_now and (change.source_committed is None or change.source_committed.offset != row.offset):
             differences.append(f"{row.source_group} {name} was at {change.handed_over_at}, is at {row.offset}")
     return differences

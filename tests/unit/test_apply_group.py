@@ -299,3 +299,16 @@ def test_a_group_that_has_consumed_a_replay_has_started(cli):
     assert "so it has started" in cli("status", "reset.csv.new.receipt.json").stdout.partition("next:")[2]
     cli.cluster.commit("new", PARTITION, 2)
     assert f"new {PARTITION}: the committed offset is no longer the one that" in cli.fails(*command, code=3)
+
+
+def test_an_old_group_that_goes_on_after_the_start_is_exit_4(cli):
+    """If the old group has committed since the new one started, the same ``apply --from-group`` ends with exit code 4.
+
+    It does not take the old group's new offset for another migration.
+    """
+    cli(*APPLY)
+    cli.cluster.commit("new", PARTITION, 8)
+    cli.cluster.commit("old", PARTITION, 7)
+    error = cli.fails(*APPLY, code=4)
+    assert "handed over already, and started since: group new; group 'old' has committed" in error
+    assert cli.offset("new") == 8

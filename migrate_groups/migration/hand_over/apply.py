@@ -92,7 +92,8 @@ def _shown(
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     refuse_another_cluster(file, reader)
     if (started := started_since(one_cluster(reader), file.receipt)) is not None:
-        refuse_differences(file, offsets_differently(file.receipt, wanted.rows.rows()))
+        differences = offsets_differently(file.receipt, wanted.rows.rows(), are_read_now=bool(wanted.source))
+        refuse_differences(file, differences)
         say_over(one_cluster(reader), started, file, events)
         return None
     with events.working(_reading(wanted)):
