@@ -157,7 +157,7 @@ class FleetCommand:
         if mirror is not None:
             mirror = mirror._replace(source=mirror.source._replace(groups=for_one_phase(mirror.source.groups)))
         source = mirror.source.groups if mirror else reader
-        found = self.wanted.find(source, elsewhere=mirror is not None, agreed=self.run.not_begun())
+        found = self.wanted.find(source, elsewhere=mirror is not None, run=self.run)
         named = {
             group: Named(group, split.spec.targets[0].group, self.run.of_group(group).folder)
             for group, split in found.splits.items()

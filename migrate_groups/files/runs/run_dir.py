@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,12 +68,14 @@ class RunDir:
         """Return those of `of_groups` that have begun to write."""
         return [run for run in self.of_groups() if status(run.receipt)]
 
-    def not_begun(self) -> list[str]:
+    def not_begun(self, others_than: Collection[str] = ()) -> list[str]:
         """Return the groups of a fleet that the user agreed to hand over, and for which no write has begun.
 
-        Raises `InvalidInput` if a file is damaged.
+        others_than: groups that are left out. Raises `InvalidInput` if a file is damaged.
         """
-        left = [run.baseline for run in self.of_groups() if not status(run.receipt)]
+        without = {file_name(group) for group in others_than}  # their files, perhaps thousands, are not read
+        runs = [run for run in self.of_groups() if run.folder.name not in without]
+        left = [run.baseline for run in runs if not status(run.receipt)]
         return sorted({row.group or "" for path in left for row in tables.load(path).rows()})
 
     def refuse_several(self) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from migrate_groups.errors import InvalidInput, Refused, UsageError
 from migrate_groups.files.runs import plan_json
-from migrate_groups.files.runs.run_dir import plan_of_group
+from migrate_groups.files.runs.run_dir import RunDir, plan_of_group
 from migrate_groups.files.split_toml import GroupsFile, SplitFile
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.offsets_topic import OWN_GROUPS
@@ -49,11 +49,11 @@ class WholeGroups:
     renames: Sequence[Rename] = ()
     reviewed: Path | None = None
 
-    def find(self, reader: GroupReader, *, elsewhere: bool, agreed: Collection[str] = ()) -> FoundGroups:
+    def find(self, reader: GroupReader, *, elsewhere: bool, run: RunDir | None = None) -> FoundGroups:
         """Return the groups, each once, in the order of the spec.
 
-        reader: the reader of the source groups. elsewhere: whether the new groups are on another cluster. agreed: the
-        groups that an earlier run was to hand over: a glob matches them, even if they no longer exist.
+        reader: the reader of the source groups. elsewhere: whether the new groups are on another cluster. run: the
+        folder of an earlier run: a glob matches the groups that it was to hand over, even if they no longer exist.
 
         Raises `InvalidInput` if a glob of the spec matches no group, if a group needs another name and gets none, or if
         a reviewed plan is invalid. Raises `UsageError` if a rule names an unknown group, or gives several groups one
@@ -62,8 +62,11 @@ class WholeGroups:
         paths = sorted(self.reviewed.glob("*.json")) if self.reviewed else []
         plans = {path: plan_json.load(path).plan for path in paths}
         once = {change.source_group for plan in plans.values() for change in plan.changes if change.source_group}
-        once |= {plan.translation.group for plan in plans.values() if plan.translation} | {*agreed}
-        found = _excluded(_find(reader, self.file.groups, once), self.file.exclude)
+        once |= {plan.translation.group for plan in plans.values() if plan.translation}
+        # Without the groups of this tool: a probe group (`migration.barrier`) may be left on the source cluster.
+        listed = sorted({each.group for each in reader.list_groups() if not each.group.startswith(OWN_GROUPS)})
+        once |= {*run.not_begun(others_than=listed)} if run else set()
+        found = _excluded(_find(reader.principal, listed, self.file.groups, once), self.file.exclude)
         targets = self._targets(found)
         left_out: dict[str, str] = {}
         if not elsewhere:
@@ -139,16 +142,13 @@ def _excluded(groups: Sequence[str], exclude: Sequence[str]) -> list[str]:
     return [group for group in groups if not any(group == each or fnmatch.fnmatchcase(group, each) for each in exclude)]
 
 
-def _find(reader: GroupReader, patterns: Sequence[str], once: Collection[str]) -> list[str]:
+def _find(principal: str, listed: Sequence[str], patterns: Sequence[str], once: Collection[str]) -> list[str]:
     """Return the names of the groups that match the patterns, each once, in the order of the patterns.
 
-    patterns: globs, and names of groups. A name is returned even if the group does not exist. Globs do not match the
-    groups of this tool. once: more names that globs can match, even if these groups no longer exist.
-
-    Raises `InvalidInput` if a glob matches no group; `ClusterUnavailable` and `NotAuthorized`.
+    listed: the groups that ``principal`` may describe. patterns: globs, and names of groups. A name is returned even if
+    the group does not exist. once: more names that globs can match, even if these groups no longer exist. Raises
+    `InvalidInput` if a glob matches no group.
     """
-    # A probe group (`migration.barrier`) may be left on the source cluster. No application uses it.
-    listed = sorted({each.group for each in reader.list_groups() if not each.group.startswith(OWN_GROUPS)})
     found: dict[str, None] = {}
     useless = []
     for pattern in patterns:
@@ -160,9 +160,7 @@ def _find(reader: GroupReader, patterns: Sequence[str], once: Collection[str]) -
         useless += [] if matches else [pattern]
     if useless:
         advice = did_you_mean(useless, listed) or "correct or remove it"
-        raise InvalidInput(
-            f"no group that {reader.principal} may describe matches {named('the glob', useless)}: {advice}"
-        )
+        raise InvalidInput(f"no group that {principal} may describe matches {named('the glob', useless)}: {advice}")
     return list(found)
 
 
