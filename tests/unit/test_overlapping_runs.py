@@ -123,6 +123,27 @@ def test_a_run_whose_target_group_has_handed_on_is_not_to_set_offsets_again(cli)
     assert cli.offset("new") is None
 
 
+def test_a_group_gets_no_offset_for_what_it_has_handed_on(cli):
+    """After A → B and B → C, B gets no offset without a source group: it would process what C has processed.
+
+    `--copy` writes it all the same, and once the second run is undone, nothing is refused.
+    """
+    migrate(cli, "old", "new")
+    second = migrate(cli, "new", "third")
+    cli.cluster.commit("third", PARTITION, 8)
+    (cli.folder / "set.csv").write_text(f"{PARTITION.topic},{PARTITION.partition},6\n")
+    command = ("apply", "set.csv", "--to-group", "new", "--no-source-group", "--on-existing", "forward", *FAST)
+    error = cli.fails(*command, code=3)
+    assert "journal: t-0 handed over from 'new' to 'third' on 20" in error
+    assert "by run run2: go on from 'third', undo that run first, or pass --copy if both" in error
+    assert cli.offset("new") == 5
+    cli(*command, "--copy")
+    cli("hand-back", second, "--yes")
+    (cli.folder / "set.csv").write_text(f"{PARTITION.topic},{PARTITION.partition},9\n")
+    cli(*command, "--receipt", "later.json")
+    assert cli.offset("new") == 9
+
+
 def test_delete_offsets_is_refused_after_another_run_gave_the_topic_back(cli):
     """After A → B and B → A by another run, A owns the topic: `delete-offsets` of the first run is refused."""
     first = migrate(cli, "old", "new")

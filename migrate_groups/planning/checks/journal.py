@@ -46,6 +46,7 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run, with
       the partition there.
     - targets: of a hand-over, the names of the target groups of each source group.
+    - ungiven: of a hand-over, the partitions whose target group gets another offset without a source group.
     - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
     - here: the id of the source groups' cluster.
     - elsewhere: the id of the target groups' cluster, if it is another one; otherwise empty.
@@ -68,6 +69,7 @@ class JournalFacts:
     verb: Verb
     handed: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
     targets: Mapping[GroupAt, Collection[str]] = field(default_factory=dict)
+    ungiven: frozenset[Place] = frozenset()
     stopped_at: Mapping[Place, int] = field(default_factory=dict)
     here: str = ""
     elsewhere: str = ""
@@ -88,7 +90,7 @@ class JournalFacts:
 
         If the target groups are on another cluster, a deletion of the source groups' offsets leaves theirs out.
         """
-        groups = {group for group, _ in self.handed}
+        groups = {group for group, _ in (*self.handed, *self.ungiven)}
         if not (self.elsewhere and self.verb is Verb.DELETE_OFFSETS):
             groups |= {group for targets in self.handed.values() for group, _ in targets}
         return sorted(groups)
@@ -111,11 +113,10 @@ def journal(facts: JournalFacts) -> Judgement | None:
     """Check that no run has claimed that the partitions went to other groups than those of this run.
 
     A way back, such as rollback, is also refused if a target group has handed the partitions over to another group. The
-    verdict is ``not known`` if the claims of a group can't be read or made. None if no source group hands over.
+    verdict is ``not known`` if the claims of a group can't be read or made. None if no source group hands over, and no
+    target group has handed over what it gets.
     """
-    if not facts.handed:
-        return None
-    if facts.is_copy:
+    if facts.is_copy and facts.handed:
         return Verdict.NOT_APPLICABLE, "a copy, so what other runs handed over is not looked at (--copy)"
     complaints: dict[tuple[str, str], list[str]] = defaultdict(list)
     has_claims = any(facts.claims.values())
@@ -125,9 +126,13 @@ def journal(facts: JournalFacts) -> Judgement | None:
         claims = facts.of(source) or of_topics.get((group, partition.topic), ())
         for complaint in _complaints(facts, source, claims):
             complaints[complaint].append(str(partition))
+    for place in _given_away(facts):
+        complaints[_of_given_away(facts, place)].append(str(place[1]))
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
         return Verdict.REFUSE, some(found, 3)
+    if not facts.handed:
+        return None
     if facts.not_known:
         reasons = dict.fromkeys(facts.not_known.values())
         if facts.further:
@@ -230,6 +235,22 @@ def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[st
     return _found(facts, source[0].name, newest), (
         f"go on from {names}, undo that run first, or {both}; or, if the topics are back since without this tool, "
         f"{_forget(source[0].name)}"
+    )
+
+
+def _given_away(facts: JournalFacts) -> list[Place]:
+    """Return the partitions that a group has handed over, and for which it gets an offset without a source group."""
+    if facts.is_copy:
+        return []
+    newest = {place: facts.of(place)[:1] for place in facts.ungiven}
+    return sorted(place for place, claims in newest.items() if claims and claims[0].state is ClaimState.HANDED_OVER)
+
+
+def _of_given_away(facts: JournalFacts, place: Place) -> tuple[str, str]:
+    newest = facts.of(place)[0]
+    return _found(facts, place[0].name, newest), (
+        f"go on from {some([*map(repr, newest.groups)])}, undo that run first, or pass --copy if both groups are to "
+        "process the same records"
     )
 
 
