@@ -9,11 +9,12 @@ join, and committed with the membership, so that a run that has lost its lock is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from migrate_groups.errors import MigrateGroupsError, NotAuthorized, Refused
@@ -272,21 +273,30 @@ class HandedOn(NamedTuple):
         """Return this without some partitions of target groups."""
         return self._replace(targets={each: text for each, text in self.targets.items() if each not in targets})
 
+    def in_words(self) -> list[str]:
+        """Return what the claims say."""
+        return [*self.targets.values(), *self.sources.values()]
+
+
+NOT_HANDED_ON = HandedOn({}, {})
+"""Other runs have done nothing."""
+
 
 def handed_on(clusters: Clusters[GroupReader], receipt: Receipt) -> HandedOn:
     """Return what other runs have done since with the partitions of a receipt's hand-over, as far as claims show it."""
-    sources: dict[Order, str] = {}
-    targets: dict[Order, str] = {}
     journal = _of_hand_over(clusters, receipt, Verb.ROLLBACK)
-    facts = journal.facts if journal else JournalFacts(run=receipt.run, verb=Verb.ROLLBACK)
-    for source, of_source in facts.handed.items():
-        for found, places in ((sources, [source]), (targets, of_source)):
-            for place in places:
-                group, partition = place
-                claims = facts.of(place)
-                if claims and claims[0].run != receipt.run:
-                    found[group.name, *partition] = f"{partition} {of_partition.in_words(claims[0], group.name)}"
-    return HandedOn(sources, targets)
+    if journal is None:
+        return NOT_HANDED_ON
+    facts = journal.facts
+
+    def of_others(places: Iterable[Place]) -> dict[Order, str]:
+        return {
+            (group.name, *partition): f"{partition} {of_partition.in_words(claims[0], group.name)}"
+            for group, partition in places
+            if (claims := facts.of((group, partition))) and claims[0].run != receipt.run
+        }
+
+    return HandedOn(of_others(facts.handed), of_others(chain.from_iterable(facts.handed.values())))
 
 
 def claim_started(clusters: Clusters[GroupWriter | None], file: ReceiptFile, now: datetime) -> None:

@@ -92,7 +92,8 @@ def refuse_moved(
     if since := file.receipt.moved_since(now):
         refuse_taken(clusters, file.receipt, Verb.HAND_OVER)
         moved = some([f"{each.group} {each.topic_partition}" for each in since], 3)
-        if all(each.source_group is None and each.relation(now[each.order]) is Relation.AHEAD for each in since):
+        is_ahead = all(each.relation(now[each.order]) is Relation.AHEAD for each in since)
+        if is_ahead and not any(each.source_group for each in since):
             raise Refused(
                 f"{moved}: the group has committed higher offsets since {file.path} was written, so it has started; to "
                 "give it the same offsets once more, name another receipt, and pass --on-existing overwrite; nothing "

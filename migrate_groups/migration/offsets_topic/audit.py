@@ -17,7 +17,7 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.migration.clusters import Clusters, one_cluster
 from migrate_groups.migration.events import Events, amounts_shown
-from migrate_groups.migration.journal import HandedOn, handed_on
+from migrate_groups.migration.journal import NOT_HANDED_ON, HandedOn, handed_on
 from migrate_groups.migration.offsets_topic.copied import OpenLog
 from migrate_groups.migration.ports import GroupReader, LogClients
 from migrate_groups.migration.reading.copy_log import copy_log
@@ -27,6 +27,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import is_same_topic, topic_ids
 from migrate_groups.planning.change import share_groups
 from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.text import did_you_mean, some
 
 if TYPE_CHECKING:
@@ -92,21 +93,22 @@ def audit(
             # Read after the logs: a topic that has its old id now had it when each of their commits was made.
             now = _current_topic_ids(target.reader, {change.topic for change in changes})
             starts = _log_starts(target.reader, {change.topic_partition for change in changes})
-            clusters = Clusters(source.reader, target.reader) if open_target else one_cluster(source.reader)
-            since = [handed_on(clusters, receipt) for receipt in receipts]
-        nothing = HandedOn({}, {})
-        handed_over = [row for execution in executions for row in _handed_over(execution, now, starts, nothing)]
-        judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
-        if (judged.problems or judged.undetermined) and any(each.sources or each.targets for each in since):
+
+        def judge(since: Sequence[HandedOn]) -> Audit:
+            own = zip(executions, since, strict=True)
+            rows = [row for execution, each in own for row in _handed_over(execution, now, starts, each)]
+            return _judged(rows, sides, copied, open_spark, vouched, share_groups(changes))
+
+        judged = judge([NOT_HANDED_ON] * len(executions))
+        is_good = not (judged.problems or judged.undetermined)
+        since = [] if is_good else _handed_on(receipts, open_source, open_target)
+        if any(each.in_words() for each in since):
             # What another run has done with a partition since is no problem of this one. But a start below the offset
             # handed over came before that.
             earlier = {(each.group, each.topic, each.partition) for each in judged.doubtful if each.new == "earlier"}
             since = [each.without(earlier) for each in since]
-            own = zip(executions, since, strict=True)
-            handed_over = [row for execution, each in own for row in _handed_over(execution, now, starts, each)]
-            judged = _judged(handed_over, sides, copied, open_spark, vouched, share_groups(changes))
-            words = [text for each in since for text in (*each.targets.values(), *each.sources.values())]
-            judged = replace(judged, handed_on=some(dict.fromkeys(words), 3))
+            words = dict.fromkeys(text for each in since for text in each.in_words())
+            judged = replace(judge(since), handed_on=some(words, 3) or None)
     by = sorted({str(execution.by) for execution in executions if execution.by.operator})
     is_copy = all(execution.options.copy for execution in executions)
     return replace(judged, handed_over_by=some(by) or None, is_copy=is_copy)
@@ -289,6 +291,14 @@ def _judged(
             for side, each in zip(sides, copied, strict=True)
         ]
         return run_audit(spark, handed_over, *logs, without_membership=vouched, share_groups=shares)
+
+
+def _handed_on(receipts: Sequence[Receipt], open_source: OpenLog, open_target: OpenLog | None) -> list[HandedOn]:
+    """Return what other runs have done since with the partitions of each hand-over."""
+    with ExitStack() as opened:
+        source = opened.enter_context(open_source()).reader
+        clusters = Clusters(source, opened.enter_context(open_target()).reader) if open_target else one_cluster(source)
+        return [handed_on(clusters, receipt) for receipt in receipts]
 
 
 def _log_starts(reader: GroupReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:

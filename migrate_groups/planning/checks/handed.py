@@ -32,8 +32,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
     stopped_at: dict[Place, int] = {}
     restored: set[Place] = set()
     written: set[Place] = set()
-    ungiven: set[Place] = set()
-    is_ungiven = not plan.options.restore  # a group's own offsets are set again after a wrong deletion
+    unsourced: set[Place] = set()
     stopped: int | None
     elsewhere = plan.cluster_id if plan.translation else ""
     copies = {each.copy: each for each in plan.translation.partitions} if plan.translation else {}
@@ -44,8 +43,9 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         elif change.source_group not in (None, change.group):
             source, stopped = (_group_at(change.source_group or ""), partition), change.handed_over_at
         else:
-            if is_ungiven and change.source_group is None and change.action is not Action.UNCHANGED:
-                ungiven.add((_group_at(change.group, elsewhere), partition))
+            # A group's own offsets may be set again, for instance after a wrong deletion.
+            if change.source_group is None and change.action is not Action.UNCHANGED and not plan.options.restore:
+                unsourced.add((_group_at(change.group, elsewhere), partition))
             continue
         if stopped is not None:
             stopped_at[source] = stopped
@@ -59,7 +59,7 @@ def handed_by(facts: JournalFacts, plan: Plan, receipt: Receipt) -> JournalFacts
         facts,
         handed=handed,
         targets=targets,
-        ungiven=frozenset(ungiven),
+        unsourced=frozenset(unsourced),
         stopped_at=stopped_at,
         elsewhere=elsewhere,
         here=plan.translation.cluster_id if plan.translation else plan.cluster_id,

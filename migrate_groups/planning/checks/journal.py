@@ -23,6 +23,7 @@ _BACK_SINCE = (
     "this run had handed it over before that: undo that run, or, to hand it over once more, name another run directory "
     "(--run-dir), with apply another receipt (--receipt)"
 )
+_BOTH = "pass --copy if both groups are to process the same records"
 _NOT_OWNED = (ClaimState.HANDED_OVER, ClaimState.ARRIVING)
 
 
@@ -46,7 +47,7 @@ class JournalFacts:
     - handed: the target groups of each partition that a source group hands over, or has handed over in this run, with
       the partition there.
     - targets: of a hand-over, the names of the target groups of each source group.
-    - ungiven: of a hand-over, the partitions whose target group gets another offset without a source group.
+    - unsourced: of a hand-over, the partitions whose target group gets another offset without a source group.
     - stopped_at: the offset at which the source group stopped, of each of these partitions that has one.
     - here: the id of the source groups' cluster.
     - elsewhere: the id of the target groups' cluster, if it is another one; otherwise empty.
@@ -69,7 +70,7 @@ class JournalFacts:
     verb: Verb
     handed: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
     targets: Mapping[GroupAt, Collection[str]] = field(default_factory=dict)
-    ungiven: frozenset[Place] = frozenset()
+    unsourced: frozenset[Place] = frozenset()
     stopped_at: Mapping[Place, int] = field(default_factory=dict)
     here: str = ""
     elsewhere: str = ""
@@ -90,7 +91,7 @@ class JournalFacts:
 
         If the target groups are on another cluster, a deletion of the source groups' offsets leaves theirs out.
         """
-        groups = {group for group, _ in (*self.handed, *self.ungiven)}
+        groups = {group for group, _ in (*self.handed, *self.unsourced)}
         if not (self.elsewhere and self.verb is Verb.DELETE_OFFSETS):
             groups |= {group for targets in self.handed.values() for group, _ in targets}
         return sorted(groups)
@@ -126,8 +127,8 @@ def journal(facts: JournalFacts) -> Judgement | None:
         claims = facts.of(source) or of_topics.get((group, partition.topic), ())
         for complaint in _complaints(facts, source, claims):
             complaints[complaint].append(str(partition))
-    for place in _given_away(facts):
-        complaints[_of_given_away(facts, place)].append(str(place[1]))
+    for partition, complaint in _given_away(facts):
+        complaints[complaint].append(str(partition))
     if complaints:
         found = [f"{some(places)} {what}: {advice}" for (what, advice), places in complaints.items()]
         return Verdict.REFUSE, some(found, 3)
@@ -221,7 +222,6 @@ def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[st
     if newest.state is ClaimState.ARRIVING:
         return _found(facts, source[0].name, newest), _not_known(source[0])
     names = some([*map(repr, newest.groups)])
-    both = "pass --copy if both groups are to process the same records"
     if newest.cluster == facts.elsewhere and {*newest.groups} == {*facts.names(source)}:
         all_targets = () if newest.cluster else sorted(facts.targets.get(source[0], newest.groups))
         return _found(facts, source[0].name, newest), (
@@ -230,28 +230,24 @@ def _of_hand_over(facts: JournalFacts, source: Place, newest: Claim) -> tuple[st
         )
     if newest.cluster:  # a rollback there does not reach this cluster
         return _found(facts, source[0].name, newest), (
-            f"go on from {names} there; or, if the topics are back here since, {_forget(source[0].name)}; or {both}"
+            f"go on from {names} there; or, if the topics are back here since, {_forget(source[0].name)}; or {_BOTH}"
         )
     return _found(facts, source[0].name, newest), (
-        f"go on from {names}, undo that run first, or {both}; or, if the topics are back since without this tool, "
+        f"go on from {names}, undo that run first, or {_BOTH}; or, if the topics are back since without this tool, "
         f"{_forget(source[0].name)}"
     )
 
 
-def _given_away(facts: JournalFacts) -> list[Place]:
-    """Return the partitions that a group has handed over, and for which it gets an offset without a source group."""
-    if facts.is_copy:
-        return []
-    newest = {place: facts.of(place)[:1] for place in facts.ungiven}
-    return sorted(place for place, claims in newest.items() if claims and claims[0].state is ClaimState.HANDED_OVER)
+def _given_away(facts: JournalFacts) -> Iterator[tuple[TopicPartition, tuple[str, str]]]:
+    """Yield each partition that a group has handed over, and for which it gets an offset without a source group.
 
-
-def _of_given_away(facts: JournalFacts, place: Place) -> tuple[str, str]:
-    newest = facts.of(place)[0]
-    return _found(facts, place[0].name, newest), (
-        f"go on from {some([*map(repr, newest.groups)])}, undo that run first, or pass --copy if both groups are to "
-        "process the same records"
-    )
+    With it, yield what a run did with it, and what to do.
+    """
+    for group, partition in sorted(facts.unsourced) if not facts.is_copy else ():
+        claims = facts.of((group, partition))
+        if claims and claims[0].state is ClaimState.HANDED_OVER:
+            advice = f"go on from {some([*map(repr, claims[0].groups)])}, undo that run first, or {_BOTH}"
+            yield partition, (_found(facts, group.name, claims[0]), advice)
 
 
 def _of_way_back(facts: JournalFacts, source: Place, newest: Claim) -> tuple[str, str] | None:

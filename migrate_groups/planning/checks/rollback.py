@@ -117,7 +117,7 @@ def _committed_since(facts: RollbackFacts, since: Sequence[str], after_rollback:
             f"{some(since, 3)}: the group has committed since the move to this cluster, and a rollback would lose how "
             "far it has read: let it run on here"
         )
-    if earlier.options.copy or not any(partition.sources for partition in states):
+    if facts.receipt.is_copy or not any(partition.sources for partition in states):
         delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
         return (
             f"{some(since, 3)}: the group has committed since the write, and no old group can take that back: stop it, "
@@ -179,9 +179,9 @@ _ByGroup = Mapping[str, Sequence[str]]
 
 
 def _source_offsets(facts: RollbackFacts) -> tuple[_ByGroup, _ByGroup, _ByGroup]:
-    """Return the source groups' partitions that differ from the hand-over, by group.
+    """Return the source groups' partitions in which they do not have the offset at which they stopped, by group.
 
-    These are the ones whose offset is gone since; those that had none and have none; and those with another offset.
+    First those whose offset is gone since, then those that have never had one, then those with another offset.
     """
     lost, had_none, moved = (defaultdict[str, list[str]](list) for _ in range(3))
     without = {
