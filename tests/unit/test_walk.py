@@ -54,9 +54,14 @@ def test_long_runs_of_identical_records_are_given_up(monkeypatch):
 def test_the_memory_for_identical_records_is_bounded():
     """For a pair of identical records `walk` keeps some bytes: at its limit of pairs less than 100 MB."""
     number = 200  # so that what does not grow with the pairs is small beside what does
-    tracemalloc.start()
-    walk(prints("x" * number), number // 2, prints("x" * number), older=False)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+
+    def peak() -> int:
+        tracemalloc.start()
+        walk(prints("x" * number), number // 2, prints("x" * number), older=False)
+        _, bytes_at_once = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return bytes_at_once
+
+    least = min(peak(), peak())  # threads that other tests have left take memory, too
     compared = 2 * number * number  # as `walk` counts them
-    assert peak / compared * walking.MOST_STEPS < 100e6
+    assert least / compared * walking.MOST_STEPS < 100e6
